@@ -76,12 +76,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
 }
 
 /** `stack` ends the removals of containers before it closes the runtime. */
-async function openNode(
-  config: WorkerConfig,
-  stop: AbortSignal,
-  log: Log,
-  stack: AsyncDisposableStack,
-): Promise<Node> {
+async function openNode(config: WorkerConfig, stop: AbortSignal, log: Log, stack: AsyncDisposableStack) {
   const { farm, chosen } = await openFarmAndRuntime(config, stop, log, stack);
   const { runtime, check } = chosen;
   for (const warning of farm.warnings) log.warn(warning);

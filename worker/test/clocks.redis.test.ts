@@ -5,16 +5,13 @@ import { fileURLToPath } from 'node:url';
 import { AgentConfig, loadConfig, newId, openFarm } from '@swefarm/shared';
 import { bareInstance, bareRun, shiftedClock } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
+import { redisUrl } from './maintenance/farm.ts';
 
 const PATIENCE = { timeout: 60_000, interval: 50 };
 const SCRIPT = fileURLToPath(new URL('oneworker.ts', import.meta.url));
 
 async function scene() {
-  const flags = {
-    redis_url: process.env.SWEFARM_TEST_REDIS_URL,
-    redis_prefix: `{c-${newId()}}`,
-    placement: 'off',
-  };
+  const flags = { redis_url: redisUrl(), redis_prefix: `{c-${newId()}}`, placement: 'off' };
   const farm = await openFarm(loadConfig('worker', { env: {}, flags }), 'producer');
   onTestFinished(() => farm[Symbol.asyncDispose]());
   const run = bareRun({ group_size: 2, agent: AgentConfig.parse({ type: 'noop' }) });

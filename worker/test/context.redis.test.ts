@@ -40,20 +40,14 @@ test.each([
   });
   const { farm, deps, ids } = await runOnHost(host, run, treeInstance(host.folder));
   expect(ids).toHaveLength(rollouts);
+  const message = expect.stringMatching(words);
   for (const id of ids)
     expect(await farm.results.get(id)).toMatchObject({
       ...{ outcome: 'failed', reward: null, exit_status: null, turns: 0, attempt: 1 },
-      failure: {
-        class: 'policy_context',
-        stage: 'policy',
-        attempts: 1,
-        message: expect.stringMatching(words),
-      },
+      failure: { class: 'policy_context', stage: 'policy', attempts: 1, message },
     });
   await pauseFailingRuns.run(deps, NEVER);
-  expect((await farm.groups.paused(run.run_id))?.reason ?? null).toBe(
-    rollouts === MANY
-      ? `${MANY} of ${MANY} rollouts failed by infrastructure (policy_context ${MANY})`
-      : null,
-  );
+  const reason = `${MANY} of ${MANY} rollouts failed by infrastructure (policy_context ${MANY})`;
+  const paused = await farm.groups.paused(run.run_id);
+  expect(paused?.reason ?? null).toBe(rollouts === MANY ? reason : null);
 });

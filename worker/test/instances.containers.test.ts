@@ -53,12 +53,11 @@ const environment = (changes: Partial<InstanceEnvironment> = {}) =>
     history: 'replaced',
     ...changes,
   });
+const LOOK = 'test "$DEPOT" = north && test -s /tmp/model.diff -o -e /tmp/model.diff';
 const plan = (changes: Partial<InstancePlan> = {}) =>
   InstancePlan.parse({
     grader: 'quay-1.0',
-    before: [
-      { name: 'look', script: 'test "$DEPOT" = north && test -s /tmp/model.diff -o -e /tmp/model.diff' },
-    ],
+    before: [{ name: 'look', script: LOOK }],
     patch_path: '/tmp/model.diff',
     apply: [{ name: 'git apply', argv: ['git', 'apply', '/tmp/model.diff'] }],
     after: [{ name: 'answers', script: 'test -e /answers/crate.txt' }],
@@ -119,9 +118,7 @@ describe.each(['docker', 'rootfs'])('instances with an environment and a plan on
   afterAll(() => runtime[Symbol.asyncDispose]());
 
   /** Runs one rollout until it has its result; also returns the output of the agent's commands. */
-  async function rollout(
-    given: Given,
-  ): Promise<{ result: Result; seen: string; attempts: (string | undefined)[] }> {
+  async function rollout(given: Given) {
     const { farm } = await scene();
     const { agent = 'mini', commands = [] } = given;
     const turns = [...commands.map((command) => ({ command })), { submit: true as const }];
@@ -188,22 +185,15 @@ describe.each(['docker', 'rootfs'])('instances with an environment and a plan on
     const setup = [{ ...APPLY_BUG, name: 'put in the wrong bug', script: 'echo no such bug; exit 4' }];
     const { result, attempts } = await rollout({ environment: { setup } as never });
     expect(attempts).toEqual(['setup_failed', 'setup_failed']);
-    expect(result).toMatchObject({
-      outcome: 'failed',
-      reward: null,
-      failure: { stage: 'instance', class: 'setup_failed' },
-    });
-    expect(result.failure?.message).toContain(
-      'setup step "put in the wrong bug" in the agent sandbox ended with exit code 4: no such bug',
-    );
+    const why = 'setup step "put in the wrong bug" in the agent sandbox ended with exit code 4: no such bug';
+    const failure = { stage: 'instance', class: 'setup_failed', message: expect.stringContaining(why) };
+    expect(result).toMatchObject({ outcome: 'failed', reward: null, failure });
   });
 
   test('a setup that fails or hangs in the clean container alone keeps the agent’s work', async () => {
     const setup = [APPLY_BUG, { name: 'serve', script: 'sleep 600', timeout: 1, roles: ['evaluation'] }];
-    const { result, attempts } = await rollout({
-      commands: ['echo mended >new.txt'],
-      environment: { setup } as never,
-    });
+    const commands = ['echo mended >new.txt'];
+    const { result, attempts } = await rollout({ commands, environment: { setup } as never });
     expect(attempts).toEqual(['setup_failed', 'setup_failed']);
     expect(result.failure?.message).toContain('step "serve" in the evaluation sandbox did not end in 1 s');
   });
@@ -211,26 +201,20 @@ describe.each(['docker', 'rootfs'])('instances with an environment and a plan on
   test('a failed step before the patch fails the instance, one after it fails the verdict', async () => {
     const step = { name: 'fails', script: 'exit 2', may_fail: false, timeout: 20 };
     const before = await rollout({ agent: 'golden', plan: { before: [step] } });
-    expect(before.result.failure).toMatchObject({
-      class: 'setup_failed',
-      message: expect.stringContaining('before step "fails"'),
-    });
+    const message = expect.stringContaining('before step "fails"');
+    expect(before.result.failure).toMatchObject({ class: 'setup_failed', message });
     const after = await rollout({ agent: 'golden', plan: { after: [step] } });
     expect(after.result.failure).toMatchObject({ class: 'tests_cannot_start' });
-    const passes = await rollout({
-      agent: 'golden',
-      plan: { before: [{ ...step, may_fail: true }], after: [{ ...step, may_fail: true }] },
-    });
+    const may = [{ ...step, may_fail: true }];
+    const passes = await rollout({ agent: 'golden', plan: { before: may, after: may } });
     expect(passes.result).toMatchObject({ resolved: true });
   });
 
   test('a sandbox has the memory of the instance if that is more than the run’s', async () => {
     const read =
       'cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null; python3 -c "x = bytearray(300 << 20); print(len(x))"';
-    const { seen, result } = await rollout({
-      commands: [read],
-      environment: { memory_bytes: 512 * 1024 ** 2 },
-    });
+    const environment = { memory_bytes: 512 * 1024 ** 2 };
+    const { seen, result } = await rollout({ commands: [read], environment });
     expect(seen).toContain(String(300 << 20));
     expect(result.outcome).toBe('judged');
   });
@@ -246,8 +230,7 @@ describe.each(['docker', 'rootfs'])('instances with an environment and a plan on
     const { result, attempts } = await rollout({ ...given, plan: { script: hungry } });
     expect(new Set(attempts)).toEqual(new Set(['node_memory']));
     expect(result).toMatchObject({ outcome: 'failed', resolved: null, reward: null });
-    expect(result.failure?.message).toContain(
-      'its tests were killed for memory: 0.3 GiB here, 1024.0 GiB by its harness',
-    );
+    const why = 'its tests were killed for memory: 0.3 GiB here, 1024.0 GiB by its harness';
+    expect(result.failure?.message).toContain(why);
   });
 });

@@ -69,12 +69,8 @@ async function scene(size: number) {
       expect.poll(async () => (await farm.results.counts(run.run_id)).committed, PATIENCE).toBe(size),
     /** Active jobs with a lock. */
     async locked() {
-      const locks = await redis.cli(
-        'EVAL',
-        "return #redis.call('KEYS', ARGV[1])",
-        '0',
-        `${flags.redis_prefix}:rollouts:*:lock`,
-      );
+      const count = "return #redis.call('KEYS', ARGV[1])";
+      const locks = await redis.cli('EVAL', count, '0', `${flags.redis_prefix}:rollouts:*:lock`);
       const { active = 0 } = await farm.queue().getJobCounts('active');
       return [Number(locks), active];
     },
@@ -144,9 +140,8 @@ test('an attempt that was overtaken while alive is not a crash', async () => {
 test('a worker process stopped for longer than its locks live continues its rollouts', async () => {
   const at = await scene(2);
   const script = fileURLToPath(new URL('oneworker.ts', import.meta.url));
-  const child = spawn(process.execPath, [script, JSON.stringify(at.flagsOf('a')), '4000'], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const line = [script, JSON.stringify(at.flagsOf('a')), '4000'];
+  const child = spawn(process.execPath, line, { stdio: ['ignore', 'pipe', 'inherit'] });
   onTestFinished(() => void child.kill('SIGKILL'));
   let output = '';
   child.stdout.on('data', (text) => {

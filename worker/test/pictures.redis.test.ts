@@ -12,12 +12,8 @@ const host = useHost('pictures');
 function picture(name: string, more = 0): Picture {
   const bytes = Buffer.concat([Buffer.from(`\x89PNG\r\n\x1a\n${name}`, 'latin1'), Buffer.alloc(more)]);
   const sha256 = createHash('sha256').update(bytes).digest('hex');
-  const file = {
-    media_type: 'image/png' as const,
-    sha256,
-    bytes: bytes.length,
-    data: bytes.toString('base64'),
-  };
+  const media_type = 'image/png' as const;
+  const file = { media_type, sha256, bytes: bytes.length, data: bytes.toString('base64') };
   return { address: `https://x.example/${name}.png`, file };
 }
 /** The second is as large as many screenshots. */

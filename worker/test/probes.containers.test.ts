@@ -33,24 +33,11 @@ test('readiness and liveness of a worker follow the outages of its Redis and its
   await using redis = await startRedis();
   const socket = join(folder, 'engine.sock');
   const port = 20_000 + Math.floor(Math.random() * 10_000);
-  const worker = startCommand(
-    'swefarm-worker',
-    [
-      'run',
-      '--runtime',
-      'docker',
-      '--docker-socket',
-      socket,
-      '--concurrency',
-      '1',
-      '--metrics-port',
-      String(port),
-    ],
-    {
-      ...{ SWEFARM_REDIS_URL: redis.url, SWEFARM_STATE_DIR: join(folder, 'state') },
-      ...{ SWEFARM_SCRATCH_DIR: join(folder, 'scratch'), SWEFARM_IMAGES_DIR: join(folder, 'images') },
-    },
-  );
+  const flags = ['--runtime', 'docker', '--docker-socket', socket, '--concurrency', '1'];
+  const worker = startCommand('swefarm-worker', ['run', ...flags, '--metrics-port', String(port)], {
+    ...{ SWEFARM_REDIS_URL: redis.url, SWEFARM_STATE_DIR: join(folder, 'state') },
+    ...{ SWEFARM_SCRATCH_DIR: join(folder, 'scratch'), SWEFARM_IMAGES_DIR: join(folder, 'images') },
+  });
   onTestFinished(() => worker.kill('SIGKILL'));
   const ask = async (path: string): Promise<string> =>
     await fetch(`http://127.0.0.1:${port}${path}`).then(

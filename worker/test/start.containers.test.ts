@@ -14,24 +14,14 @@ beforeAll(async () => {
   engine = (await ensureDocker()).socketPath;
 });
 
-async function emptyFolder(): Promise<string> {
-  const folder = temporaryFolder('away');
-  return folder;
-}
-
 function startWorker(folder: string, patience: number, runtime = 'docker'): Started {
   const flags = ['--runtime', runtime, '--docker-socket', join(folder, 'engine.sock'), '--concurrency', '1'];
-  const worker = startCommand(
-    'swefarm-worker',
-    ['run', ...flags, '--engine-patience-seconds', String(patience)],
-    {
-      SWEFARM_REDIS_URL: redisUrl(),
-      SWEFARM_REDIS_PREFIX: `away-${newId()}`,
-      SWEFARM_STATE_DIR: join(folder, 'state'),
-      SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
-      SWEFARM_IMAGES_DIR: join(folder, 'images'),
-    },
-  );
+  const line = ['run', ...flags, '--engine-patience-seconds', String(patience)];
+  const worker = startCommand('swefarm-worker', line, {
+    ...{ SWEFARM_REDIS_URL: redisUrl(), SWEFARM_REDIS_PREFIX: `away-${newId()}` },
+    ...{ SWEFARM_STATE_DIR: join(folder, 'state'), SWEFARM_SCRATCH_DIR: join(folder, 'scratch') },
+    SWEFARM_IMAGES_DIR: join(folder, 'images'),
+  });
   onTestFinished(() => worker.kill('SIGKILL'));
   return worker;
 }
@@ -58,7 +48,7 @@ async function engineAt(socketPath: string, refused: number): Promise<{ listed()
 }
 
 test('a worker waits for its engine, also after a second outage, and logs each wait once', async () => {
-  const folder = await emptyFolder();
+  const folder = temporaryFolder('away');
   const worker = startWorker(folder, 600);
   await worker.until(WAITS);
   const { listed } = await engineAt(join(folder, 'engine.sock'), 2);
@@ -72,13 +62,12 @@ test('a worker waits for its engine, also after a second outage, and logs each w
 });
 
 test('without an engine the exit code is 12; a worker stopped meanwhile exits with 0', async () => {
-  const folder = await emptyFolder();
+  const folder = temporaryFolder('away');
   const impatient = startWorker(folder, 1);
   const patient = startWorker(folder, 600);
   expect(await impatient.exit).toBe(12);
-  expect(impatient.stderr()).toMatch(
-    /no usable runtime: docker: no engine socket at .*engine\.sock: start Docker/,
-  );
+  const why = /no usable runtime: docker: no engine socket at .*engine\.sock: start Docker/;
+  expect(impatient.stderr()).toMatch(why);
   expect((impatient.stdout() + impatient.stderr()).match(new RegExp(WAITS, 'g'))).toHaveLength(1);
   await patient.until(WAITS);
   patient.kill('SIGTERM');
@@ -86,7 +75,7 @@ test('without an engine the exit code is 12; a worker stopped meanwhile exits wi
 });
 
 test('a worker waits for a full disk, and its tries leave nothing behind', async () => {
-  const folder = await emptyFolder();
+  const folder = temporaryFolder('away');
   const scratch = join(folder, 'scratch');
   await mkdir(scratch, { mode: 0o755 });
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,mode=0755', 'swefarm-test', scratch]);

@@ -1,5 +1,4 @@
 /** Runs one command of an agent or of an external driver, and renders the observation. */
-import type { CommandResult } from '@swefarm/sandbox';
 import type { CommandRecord, ExitStatus, Trajectory, Turn } from '@swefarm/shared';
 import type { AgentDeps, AgentEnd, AgentTask } from './agent.ts';
 import { outputCap, parseSubmission, renderObservation } from './observation.ts';
@@ -61,12 +60,7 @@ export async function executeCommand(
   return { submitted: null, observation };
 }
 
-async function runCommand(
-  state: CommandState,
-  turn: Turn,
-  command: string,
-  timeoutSeconds: number,
-): Promise<CommandResult> {
+async function runCommand(state: CommandState, turn: Turn, command: string, timeoutSeconds: number) {
   const { config } = state.task;
   const started = performance.now();
   const record: CommandRecord = { command, exit_code: null, seconds: 0, output_bytes: 0, note: null };

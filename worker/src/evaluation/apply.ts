@@ -10,10 +10,7 @@ const APPLY_OUTPUT_BYTES = 1024 * 1024;
  * Returns the commands for a patch that is the difference of two trees. The first command leaves white space unchanged, which some
  * harnesses let git change. The program `patch` is omitted, because it reverts changes that it finds applied.
  */
-const exactAttempts = ({
-  apply,
-  patch_path,
-}: Pick<InstancePlan, 'apply' | 'patch_path'>): InstancePlan['apply'] => {
+const exactAttempts = ({ apply, patch_path }: InstancePlan): InstancePlan['apply'] => {
   const argv = ['git', 'apply', '--verbose', '--whitespace=nowarn', patch_path];
   const others = apply.filter(({ argv: [program] }) => program !== 'patch');
   return apply.length === 0 ? apply : [{ name: 'git apply --verbose', argv }, ...others];
@@ -37,7 +34,7 @@ done | xargs -0 -r git --literal-pathspecs clean -ffdxq --`;
  */
 export async function applyPatch(
   container: Container,
-  plan: Pick<InstancePlan, 'apply' | 'patch_path' | 'reset_between' | 'already_applied'>,
+  plan: InstancePlan,
   { taken, signal }: { taken: string | null; signal: AbortSignal },
 ): Promise<{ applied: boolean; applied_with: string | null; output: string }> {
   const run = (argv: readonly string[], stdin?: Uint8Array): Promise<ExecResult> =>

@@ -64,10 +64,7 @@ export const timeoutOf = (plan: Pick<InstancePlan, 'timeout'>, runSeconds: numbe
   Math.min(plan.timeout ?? runSeconds, runSeconds);
 
 /** Returns the facts of an evaluation in which nothing ran. */
-export const noRun = (
-  plan: InstancePlan,
-  deps: Pick<CleanRunDeps, 'timeoutSeconds' | 'imageDigest' | 'network'>,
-): Omit<EvaluationFacts, 'log'> => ({
+export const noRun = (plan: InstancePlan, deps: CleanRunDeps): Ran['facts'] => ({
   patch_state: 'none',
   applied_with: null,
   timed_out: false,
@@ -96,11 +93,7 @@ export async function runOnce(work: Work, deps: CleanRunDeps): Promise<Ran> {
 }
 
 /** Throws RolloutFailure `node_memory` when the tests were killed for memory and might run on a node with more memory. */
-async function requireFed(
-  container: Container,
-  { exit_code }: Ran['facts'],
-  { shortMemory }: CleanRunDeps,
-): Promise<void> {
+async function requireFed(container: Container, { exit_code }: Ran['facts'], { shortMemory }: CleanRunDeps) {
   if (exit_code !== 0) await requireOwnKills(container);
   if (shortMemory === null) return;
   const kills = await container.oomKills().catch(() => null);
@@ -110,12 +103,7 @@ async function requireFed(
     throw new RolloutFailure('node_memory', `its tests were killed for memory: ${shortMemory}`);
 }
 
-async function runIn(
-  suspect: Suspect,
-  startSeconds: number,
-  given: Work,
-  deps: CleanRunDeps,
-): Promise<Omit<Ran, 'disk'>> {
+async function runIn(suspect: Suspect, startSeconds: number, given: Work, deps: CleanRunDeps) {
   const { container } = suspect;
   const { plan, instance } = given;
   const differs = deps.fromTree && mayLackFiles(instance.environment);
@@ -188,7 +176,7 @@ async function runPatched(
 
 /** Returns null when the tests run next; else the output of the commands that failed to apply the patch. */
 async function applyTo(
-  facts: Omit<EvaluationFacts, 'log'>,
+  facts: Ran['facts'],
   container: Container,
   { plan, patch }: Work,
   deps: CleanRunDeps,
@@ -217,10 +205,7 @@ function requireRunning(state: ContainerState): void {
  * Returns the state of the container, which may end shortly after its tests: a scheduler sends TERM to all processes of a job, and an
  * engine reports the end of a container later than the end of its processes.
  */
-async function stateAfter(
-  container: Container,
-  { timedOut, exitCode, survived }: ExecResult,
-): Promise<ContainerState> {
+async function stateAfter(container: Container, { timedOut, exitCode, survived }: ExecResult) {
   if (timedOut || survived) return 'running';
   // Some engines report an exit code even if the container was killed during the tests.
   if (exitCode === null || survived === false) return container.state();
@@ -235,11 +220,7 @@ async function stateAfter(
 const secondsSince = (from: number): number => (performance.now() - from) / 1000;
 
 /** Writes patch and eval script in one call, to save a round trip to the engine. */
-async function putFiles(
-  container: Container,
-  { instance, plan, patch }: Work,
-  signal: AbortSignal,
-): Promise<{ path: string; content: Buffer }> {
+async function putFiles(container: Container, { instance, plan, patch }: Work, signal: AbortSignal) {
   // A container of the runtime `host` is a folder without a root file system of its own.
   const path = container.end ? EVAL_PATH : `${container.workdir}/../eval.sh`;
   const named = instance.plan ? container.spec.workdir : TESTBED;

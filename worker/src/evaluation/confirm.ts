@@ -129,10 +129,7 @@ const FIND =
  * Tests in a clean container whether new modules would replace modules of Python or installed modules with the same name. Returns true also
  * when `find` fails. Throws the errors of a container start.
  */
-async function namesTaken(
-  names: readonly string[],
-  { container: start, removals, signal }: ConfirmDeps,
-): Promise<boolean> {
+async function namesTaken(names: readonly string[], { container: start, removals, signal }: ConfirmDeps) {
   const container = await start();
   try {
     const patterns = names.flatMap((name, index) => [

@@ -117,10 +117,7 @@ export function createControl(
   };
 }
 
-async function takeLease(
-  conditions: string,
-  { leases, holder, ask, leaseMs = LEASE_MS }: ControlDeps,
-): Promise<AsyncDisposable | null> {
+async function takeLease(conditions: string, { leases, holder, ask, leaseMs = LEASE_MS }: ControlDeps) {
   const name = `control-${conditions}`;
   const renew = () => leases.acquire(name, holder, leaseMs);
   if (!(await ask(renew))) return null;
@@ -135,11 +132,7 @@ async function takeLease(
 }
 
 /** Evaluates one tree. Throws RolloutFailure `evaluation_lost` when the infrastructure failed. */
-async function evaluateTree(
-  tree: ControlTree,
-  patch: string,
-  { run, count, log, signal }: ControlDeps,
-): Promise<{ report: Report; testsSeconds: number }> {
+async function evaluateTree(tree: ControlTree, patch: string, { run, count, log, signal }: ControlDeps) {
   try {
     const ran = await run(patch);
     const { evaluation } = ran.report;

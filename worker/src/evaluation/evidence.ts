@@ -36,10 +36,7 @@ const GIT_SETTING = /^\s*(?:\[(?:filter|include)|(?:hookspath|attributesfile|fsm
 /** The eval script as it was written to the container; `stamp` identifies that version of the file. */
 export type Seal = { path: string; content: Buffer; stamp: string | null };
 
-export async function sealScript(
-  container: Container,
-  script: { path: string; content: Buffer },
-): Promise<Seal> {
+export async function sealScript(container: Container, script: Omit<Seal, 'stamp'>): Promise<Seal> {
   return { ...script, stamp: (await container.fileStamp?.(script.path)) ?? null };
 }
 
@@ -163,12 +160,7 @@ async function changedTools(
  * Returns a file that Python reads at start as `path:` and `path:line` for each line; nothing if the file is unreadable. Paths of the work
  * tree are moved to /testbed.
  */
-async function startLines(
-  remains: FileChanges,
-  path: string,
-  workdir: string,
-  signal: AbortSignal,
-): Promise<string[]> {
+async function startLines(remains: FileChanges, path: string, workdir: string, signal: AbortSignal) {
   const content = await nullIfTooLarge(remains.getFile(path, START_BYTES, signal));
   if (content === null) return [];
   const lines = content.toString('utf8').replace(/\n$/, '').split('\n');
@@ -191,12 +183,7 @@ async function gitSettings(remains: FileChanges, path: string, signal: AbortSign
 }
 
 /** Returns whether bash has read the script as it was written. The stamp also detects a script that was changed and then restored. */
-async function isUnchanged(
-  container: Container,
-  remains: FileChanges,
-  seal: Seal,
-  signal: AbortSignal,
-): Promise<boolean> {
+async function isUnchanged(container: Container, remains: FileChanges, seal: Seal, signal: AbortSignal) {
   if (seal.stamp !== null) return (await container.fileStamp?.(seal.path)) === seal.stamp;
   const content = await nullIfTooLarge(remains.getFile(seal.path, 2 * seal.content.length, signal));
   return content?.equals(seal.content) ?? false;

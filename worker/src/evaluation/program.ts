@@ -61,10 +61,7 @@ export async function runProgram(
   }
 }
 
-function filesOf(
-  { files }: ProgramSource,
-  inputs: ProgramInputs,
-): { path: string; content: Buffer; mode: number }[] {
+function filesOf({ files }: ProgramSource, inputs: ProgramInputs) {
   const given = Object.entries(inputs.files).map(([path, content]) => ({
     path: posix.join(INPUTS, posix.basename(path)),
     content: Buffer.from(content),

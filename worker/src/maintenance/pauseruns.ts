@@ -49,12 +49,7 @@ type InWork = {
 const NOTHING: InWork = { rollouts: 0, answers: 0 };
 
 /** Returns in one line why the run must be paused, or null. `since`: the counts when the run was last resumed. */
-async function reasonToPause(
-  farm: Farm,
-  run: RunRecord,
-  share: number,
-  since: RunPause['since'],
-): Promise<string | null> {
+async function reasonToPause(farm: Farm, run: RunRecord, share: number, since: RunPause['since']) {
   const counts = await farm.results.counts(run.run_id);
   const failures = run.open ? null : failuresOf(share, counts, since);
   if (failures !== null) return failures;

@@ -3,12 +3,12 @@ import { readFile, statfs } from 'node:fs/promises';
 import { APIError, createEndpointClient } from '@swefarm/policy';
 import { INTERNAL_SPEC, type Runtime, type RuntimeCheck, SCRATCH } from '@swefarm/sandbox';
 import {
-  createLog,
   errorMessage,
   type Finding,
   openFarm,
   ownFolder,
   RUNTIME_NAMES,
+  silentLog,
   type WorkerConfig,
 } from '@swefarm/shared';
 import { PROGRAM_LIMITS } from '../evaluation/program.ts';
@@ -34,12 +34,11 @@ export async function diagnose(
 }
 
 async function runtimeFindings(config: WorkerConfig, signal: AbortSignal): Promise<Finding[]> {
-  const log = createLog({ ...config, log_level: 'silent' });
   const names = config.runtime === 'auto' ? RUNTIME_NAMES : [config.runtime];
   const findings: Finding[] = [];
   let usable = false;
   for (const name of names) {
-    await using runtime = await openRuntime(name, config, log);
+    await using runtime = await openRuntime(name, config, silentLog());
     const check = await runtime.check(signal);
     const needed = config.runtime === name;
     const status = check.usable ? (check.problems.length > 0 ? 'warn' : 'ok') : needed ? 'fail' : 'warn';
@@ -145,8 +144,7 @@ export async function parserImageFindings(config: WorkerConfig, signal: AbortSig
     return [{ status: 'ok', subject: PARSER, detail }];
   }
   try {
-    const log = createLog({ ...config, log_level: 'silent' });
-    const { runtime: chosen } = await chooseRuntime(config, log, signal);
+    const { runtime: chosen } = await chooseRuntime(config, silentLog(), signal);
     await using runtime = chosen;
     return [await checkImage(runtime, name, signal)];
   } catch (error) {

@@ -67,11 +67,7 @@ export async function runImages(
 
 type Work = (needed: Needed) => Promise<ImageLine>;
 
-async function eachImage(
-  needed: readonly Needed[],
-  work: Work,
-  { signal, print }: ImagesCommand,
-): Promise<boolean> {
+async function eachImage(needed: readonly Needed[], work: Work, { signal, print }: ImagesCommand) {
   const slots = createSemaphore(IMAGES_AT_ONCE);
   let complete = true;
   let unusable: unknown = null;

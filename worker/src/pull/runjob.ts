@@ -1,17 +1,22 @@
-/** Runs a job on this worker, forwards it to a worker whose node has its image, or retries it later. */
+/**
+ * Runs a job on this worker, forwards it to a worker whose node has its image, or retries it later. Moves the job in the queue, with the
+ * current lock of this worker.
+ */
 import { errorMessage, type Log, needsOf, problemOf, RolloutJob, UNDERSTOOD } from '@swefarm/shared';
 import type { Node } from '../node/node.ts';
 import type { Route } from '../node/routing.ts';
 import { attemptRollout } from '../rollout/attempt.ts';
 import { type AfterAttempt, HAND_BACK } from '../rollout/context.ts';
+import { retryUntilAnswered } from '../rollout/untilanswered.ts';
 import type { JobLocks } from './joblocks.ts';
-import { isInWork, moveJob } from './movejob.ts';
 import type { Job } from './queue.ts';
 
 const UNFORESEEN_DELAY_MS = 5_000;
 const UNREADABLE_DELAY_MS = 5_000;
 /** Delay of a job that was forwarded to a worker that claims nothing. */
 const NOT_HERE_DELAY_MS = 1_000;
+/** Delay of a job while this worker is still ending an earlier attempt at it. */
+const ENDING_MS = 1_000;
 
 export type JobDeps = {
   node: Node;
@@ -99,4 +104,55 @@ async function runHere(data: RolloutJob, { node, reader }: JobDeps): Promise<Aft
   });
   if (next.next === 'later' && next.notOurs) reader.logNotOurs(data.rollout_id, next.notOurs);
   return next;
+}
+
+/** Moves a job after its attempt, unless another worker has the job. Resolves when nothing of the attempt is left on this node. */
+async function moveJob(job: Job, next: AfterAttempt, { node, locks }: JobDeps): Promise<void> {
+  const { log } = node;
+  const id = job.id ?? '';
+  const token = locks.toMove(id);
+  if (token === null) return;
+  try {
+    if (next.next === 'later') await putOff(job, next, token, log);
+    // The job becomes the first of its priority, and an idle worker claims it within a second (drainDelay).
+    else if (next.next === 'hand_back') await untilMoved(() => job.moveToWait(token), log);
+    else await untilMoved(() => job.moveToCompleted(null, token, false), log);
+  } catch (error) {
+    log.warn({ job: id, err: errorMessage(error) }, 'job not moved: this worker has lost it');
+  } finally {
+    locks.drop(id, token);
+  }
+  if (next.next === 'hand_back') await next.gone;
+}
+
+async function putOff(
+  job: Job,
+  { anywhere, passed, delayMs }: AfterAttempt & { next: 'later' },
+  token: string,
+  log: Node['log'],
+): Promise<void> {
+  const change = { ...(anywhere ? { anywhere } : {}), ...(passed ? { passed } : {}) };
+  if (anywhere || passed) await untilMoved(() => job.updateData({ ...job.data, ...change }), log);
+  await untilMoved(() => job.moveToDelayed(Date.now() + delayMs, token), log);
+}
+
+/** Retries until Redis moves the job, because BullMQ would count an unmoved job as failed and lose it. */
+const untilMoved = (move: () => Promise<unknown>, log: Node['log']): Promise<unknown> =>
+  retryUntilAnswered('job', move, { log });
+
+/**
+ * Returns whether a job that returned under a new lock still runs here, after a suspend of the machine or an outage of Redis. A running
+ * attempt continues with the new lock; the job of an ending attempt is delayed.
+ */
+async function isInWork(job: Job, token: string, { node, locks }: JobDeps): Promise<boolean> {
+  const { active, log } = node;
+  const id = job.id ?? '';
+  if (locks.has(id) && !active.isEnding(id)) {
+    locks.take(id, token);
+    log.info({ job: id }, 'job returned while it runs here: continuing with its new lock');
+    return true;
+  }
+  if (!active.ids().includes(id)) return false;
+  await untilMoved(() => job.moveToDelayed(Date.now() + ENDING_MS, token), log);
+  return true;
 }

@@ -47,7 +47,11 @@ export async function afterFailure(
     await sleepAtMost(STOP_SIGNAL_DELAY_MS, stop);
     if (stop.aborted) return handBack(context, running);
   }
-  reportToBreaker(context, failure);
+  const { job, instance, services } = context;
+  if ('value' in instance) {
+    const sample = { run: job.run_id, instance: job.instance_id, image: instance.value.image };
+    services.breaker.failed(failure.failureClass, errorMessage(failure).slice(0, 200), sample);
+  }
   return retryOrGiveUp(context, failure);
 }
 
@@ -71,12 +75,6 @@ async function failureOf(error: unknown, { services, log }: AttemptContext): Pro
     return new RolloutFailure('instance_invalid', error.message, { cause: error });
   log.error({ err: error }, 'attempt failed by an unforeseen error: a bug of the farm');
   return new RolloutFailure('bug', errorMessage(error), { cause: error });
-}
-
-function reportToBreaker({ job, instance, services }: AttemptContext, failure: RolloutFailure): void {
-  if (!('value' in instance)) return;
-  const sample = { run: job.run_id, instance: job.instance_id, image: instance.value.image };
-  services.breaker.failed(failure.failureClass, errorMessage(failure).slice(0, 200), sample);
 }
 
 async function retryOrGiveUp(context: AttemptContext, failure: RolloutFailure): Promise<AfterAttempt> {

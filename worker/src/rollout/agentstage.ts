@@ -121,10 +121,7 @@ export const givenWork = ({ run, instance, patch }: Task): AgentWork =>
   workWithoutAgent(givenPatch(run.agent.type, instance, patch));
 
 /** Returns the work of an earlier attempt whose evaluation was lost. */
-export function resumedWork(
-  { clock, trace }: Task,
-  { trajectory, patch, seconds }: ResumableWork,
-): AgentWork {
+export function resumedWork({ clock, trace }: Task, { trajectory, patch, seconds }: ResumableWork) {
   clock.resume(seconds);
   trace.trajectory = trajectory;
   return workWithoutAgent(patch);

@@ -6,10 +6,7 @@ import { tokensOf } from './result.ts';
 export type Ended = Pick<AttemptContext, 'trace' | 'previous'> & { won: boolean; seconds: Seconds };
 
 /** Returns fields for machines and a sentence for people. */
-export function summaryOf(
-  conclusion: Conclusion,
-  ended: Ended,
-): { fields: Record<string, unknown>; sentence: string } {
+export function summaryOf(conclusion: Conclusion, ended: Ended) {
   const { won, trace, previous, seconds } = ended;
   const { outcome } = conclusion;
   const judged = outcome === 'judged' ? conclusion.judged : null;

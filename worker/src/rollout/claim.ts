@@ -5,10 +5,8 @@
 import {
   asksPolicy,
   type Claim,
-  type Instance,
   isDamagedInstance,
   isNotOurs,
-  type Read,
   type RolloutJob,
   type RunRecord,
 } from '@swefarm/shared';
@@ -54,10 +52,7 @@ export async function claimRollout(
 }
 
 /** A damaged record is damaged for every worker, so its rollouts are claimed and committed as failed. */
-async function instanceOf(
-  job: RolloutJob,
-  { runs }: AttemptServices['farm'],
-): Promise<Read<Instance> | null> {
+async function instanceOf(job: RolloutJob, { runs }: AttemptServices['farm']) {
   try {
     const value = await runs.getInstance(job.run_id, job.instance_id);
     return value && { value };

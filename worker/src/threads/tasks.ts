@@ -1,11 +1,5 @@
 /** Tasks that run in a thread, because they parse text that the model's code wrote. */
-import {
-  type EvaluationFacts,
-  gradeEvaluation,
-  type Signs,
-  signsOf,
-  withoutTestHooks,
-} from '@swefarm/grading';
+import { type EvaluationFacts, gradeEvaluation, signsOf, withoutTestHooks } from '@swefarm/grading';
 import type { Instance, InstancePlan, Report } from '@swefarm/shared';
 
 /** The log is passed as bytes and decoded in the thread, because decoding it would block the event loop. */
@@ -17,16 +11,13 @@ export type GradeInput = {
   log: Uint8Array | null;
 };
 
-type InspectInput = Pick<GradeInput, 'instance' | 'patch'>;
-type Inspected = Signs & { rest: ReturnType<typeof withoutTestHooks> };
-
 const text = (bytes: Uint8Array | null): string | null =>
   bytes === null ? null : new TextDecoder('utf-8').decode(bytes);
 
 export const TASKS = {
   grade: (input: GradeInput): Report =>
     gradeEvaluation(input.instance, input.plan, { ...input.facts, log: text(input.log) }, input.patch),
-  inspect: ({ patch, instance }: InspectInput): Inspected => ({
+  inspect: ({ patch, instance }: Pick<GradeInput, 'instance' | 'patch'>) => ({
     ...signsOf(patch, instance),
     rest: withoutTestHooks(patch, instance),
   }),

@@ -28,13 +28,8 @@ export async function startEndpoint(...handlers: Handler[]): Promise<Endpoint> {
         });
       });
       const body = JSON.parse(Buffer.concat(chunks).toString() || '{}');
-      const request = {
-        path: incoming.url ?? '',
-        headers: incoming.headers,
-        body,
-        at: performance.now(),
-        closed,
-      };
+      const { url: path = '', headers } = incoming;
+      const request = { path, headers, body, at: performance.now(), closed };
       const index = requests.push(request) - 1;
       handlers[Math.min(index, handlers.length - 1)]?.(request, response, index);
     });
@@ -78,17 +73,12 @@ export const sendError = (
     headers,
   );
 
+const NOTHING_ELSE = { refusal: null, annotations: [] };
 export const completion = (content: string | null, more: Record<string, unknown> = {}) => ({
   id: 'chatcmpl-1',
   object: 'chat.completion',
   model: 'm',
-  choices: [
-    {
-      index: 0,
-      message: { role: 'assistant', content, refusal: null, annotations: [] },
-      finish_reason: 'stop',
-    },
-  ],
+  choices: [{ index: 0, message: { role: 'assistant', content, ...NOTHING_ELSE }, finish_reason: 'stop' }],
   usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
   ...more,
 });

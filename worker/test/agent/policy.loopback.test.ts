@@ -19,17 +19,11 @@ afterAll(closePolicyConnections);
 describe('a request', () => {
   test('has model, messages, sampling, extra fields, rollout and attempt', async () => {
     await using endpoint = await startEndpoint(sendJson(completion('ok')));
-    const tools = [
-      { type: 'function' as const, function: { name: 'bash', description: 'd', parameters: {} } },
-    ];
-    const policy = open(
-      endpoint.url,
-      {
-        sampling: { temperature: 0.7, top_p: 0.9, max_tokens: 100, seed: 1 },
-        extra_body: { chat_template_kwargs: { enable_thinking: false }, top_k: 20 },
-      },
-      keyFor(endpoint.url),
-    );
+    const bash = { name: 'bash', description: 'd', parameters: {} };
+    const tools = [{ type: 'function' as const, function: bash }];
+    const sampling = { temperature: 0.7, top_p: 0.9, max_tokens: 100, seed: 1 };
+    const extra_body = { chat_template_kwargs: { enable_thinking: false }, top_k: 20 };
+    const policy = open(endpoint.url, { sampling, extra_body }, keyFor(endpoint.url));
     await policy.complete(START, tools, never);
     const [request] = endpoint.requests;
     expect(request?.path).toBe('/v1/chat/completions');
@@ -59,12 +53,8 @@ describe('a request', () => {
     await ask(endpoint);
     expect(endpoint.requests[0]?.headers.authorization).toBeUndefined();
     expect(endpoint.requests[0]?.headers['transfer-encoding']).toBeUndefined();
-    expect(Object.keys(endpoint.requests[0]?.body ?? {})).toEqual([
-      'messages',
-      'model',
-      'stream',
-      'stream_options',
-    ]);
+    const fields = ['messages', 'model', 'stream', 'stream_options'];
+    expect(Object.keys(endpoint.requests[0]?.body ?? {})).toEqual(fields);
   });
   test('goes to one endpoint for an attempt, and attempts are spread', async () => {
     const config = PolicyConfig.parse({ urls: ['http://a/v1', 'http://b/v1', 'http://c/v1'], model: 'm' });
@@ -97,19 +87,16 @@ describe('an answer', () => {
     expect(reply.seconds).toBeGreaterThan(0);
   });
   test('has tool calls, reasoning by both names, and unknown fields', async () => {
+    const called = { name: 'bash', arguments: 'Infinity' };
     const message = {
       role: 'assistant',
       content: null,
       reasoning: 'because',
       provider_field: { a: 1 },
-      tool_calls: [
-        { id: 't1', type: 'function', index: 0, function: { name: 'bash', arguments: 'Infinity' } },
-      ],
+      tool_calls: [{ id: 't1', type: 'function', index: 0, function: called }],
     };
-    const body = completion(null, {
-      choices: [{ index: 0, message, finish_reason: 'tool_calls' }],
-      usage: null,
-    });
+    const choices = [{ index: 0, message, finish_reason: 'tool_calls' }];
+    const body = completion(null, { choices, usage: null });
     await using endpoint = await startEndpoint(sendJson(body));
     const reply = await answered(ask(endpoint, { version: 'v0' }));
     expect(reply.message).toEqual({
@@ -118,7 +105,7 @@ describe('an answer', () => {
       reasoning: 'because',
       reasoning_content: 'because',
       provider_field: { a: 1 },
-      tool_calls: [{ id: 't1', type: 'function', function: { name: 'bash', arguments: 'Infinity' } }],
+      tool_calls: [{ id: 't1', type: 'function', function: called }],
     });
     expect(reply).toMatchObject({ usage: null, policy_version: { start: 'v0', end: 'v0' } });
   });

@@ -8,35 +8,24 @@ import { never, START } from './scripted.ts';
 
 afterAll(closePolicyConnections);
 
+const LENGTH = "This model's maximum context length is 8192";
+const LONGER = 'is longer than the';
+const OLDER = { object: 'error', code: 400 };
+
 describe('the prompt no longer fits', () => {
   const long: Message[] = [...START, { role: 'assistant', content: 'x' }, { role: 'user', content: 'y' }];
   test.each<[string, Handler]>([
-    [
-      'vLLM',
-      sendError(
-        400,
-        "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens",
-      ),
-    ],
+    ['vLLM', sendError(400, `${LENGTH} tokens. However, you requested 9000 tokens`)],
     [
       'vLLM, newer',
-      sendError(400, 'The decoder prompt (length 9000) is longer than the maximum model length of 8192.'),
+      sendError(400, `The decoder prompt (length 9000) ${LONGER} maximum model length of 8192.`),
     ],
     [
       'vLLM, no room for the answer',
-      sendError(
-        400,
-        "'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 8192 tokens",
-      ),
+      sendError(400, `'max_tokens' or 'max_completion_tokens' is too large: 5000. ${LENGTH} tokens`),
     ],
-    [
-      'vLLM, older form',
-      sendJson({ object: 'error', message: 'maximum context length is 8192', code: 400 }, 400),
-    ],
-    [
-      'SGLang',
-      sendError(400, "The input (9000 tokens) is longer than the model's context length (8192 tokens)."),
-    ],
+    ['vLLM, older form', sendJson({ ...OLDER, message: 'maximum context length is 8192' }, 400)],
+    ['SGLang', sendError(400, `The input (9000 tokens) ${LONGER} model's context length (8192 tokens).`)],
     ['OpenAI', sendError(400, 'Your input is large.', { code: 'context_length_exceeded' })],
     ['plain text', sendText('prompt is too long', 413)],
   ])('%s', async (_, handler) => {
@@ -46,10 +35,7 @@ describe('the prompt no longer fits', () => {
     expect(endpoint.requests).toHaveLength(1);
   });
   test('an answer larger than the context is requested once more with the room that is left', async () => {
-    const handler = sendError(
-      400,
-      "'max_tokens' is too large: 99999. This model's maximum context length is 8192",
-    );
+    const handler = sendError(400, `'max_tokens' is too large: 99999. ${LENGTH}`);
     await using endpoint = await startEndpoint(handler, sendJson(completion('ok')));
     const reply = await answered(ask(endpoint, { sampling: { max_tokens: 99_999 } }));
     expect(endpoint.requests.map(({ body }) => body.max_tokens)).toEqual([99_999, undefined]);
