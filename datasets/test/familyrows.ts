@@ -73,11 +73,7 @@ const PARSED_COMMIT = {
 
 const PRO_ID = `instance_acme__calc-${FIX}-vnan`;
 const PRO = {
-  instance_id: PRO_ID,
-  repo: 'acme/calc',
-  base_commit: COMMIT,
-  patch: PATCH,
-  test_patch: TEST_PATCH,
+  ...{ instance_id: PRO_ID, repo: 'acme/calc', base_commit: COMMIT, patch: PATCH, test_patch: TEST_PATCH },
   problem_statement: 'add subtracts.',
   requirements: 'add(a, b) is the sum of a and b.',
   interface: 'No new interfaces are introduced.',
@@ -107,6 +103,10 @@ export async function writeProFiles(folder: string): Promise<void> {
 }
 
 const status = (run: string, test: string, fix: string) => ({ run, test, fix });
+const result = (passed_tests: string[]) => ({
+  ...{ passed_count: passed_tests.length, failed_count: 0, skipped_count: 0 },
+  ...{ passed_tests, failed_tests: [], skipped_tests: [] },
+});
 const MULTI = {
   org: 'acme',
   repo: 'Calc',
@@ -124,30 +124,9 @@ const MULTI = {
   f2p_tests: {},
   s2p_tests: {},
   n2p_tests: { adds: status('NONE', 'NONE', 'PASS') },
-  run_result: {
-    passed_count: 1,
-    failed_count: 0,
-    skipped_count: 0,
-    passed_tests: ['zero'],
-    failed_tests: [],
-    skipped_tests: [],
-  },
-  test_patch_result: {
-    passed_count: 1,
-    failed_count: 0,
-    skipped_count: 0,
-    passed_tests: ['zero'],
-    failed_tests: [],
-    skipped_tests: [],
-  },
-  fix_patch_result: {
-    passed_count: 2,
-    failed_count: 0,
-    skipped_count: 0,
-    passed_tests: ['zero', 'adds'],
-    failed_tests: [],
-    skipped_tests: [],
-  },
+  run_result: result(['zero']),
+  test_patch_result: result(['zero']),
+  fix_patch_result: result(['zero', 'adds']),
 };
 const column = (tests: Record<string, ReturnType<typeof status>>) => ({
   name: Object.keys(tests),
@@ -185,6 +164,18 @@ const INTERNAL = {
   'run_script.sh': RUN_SCRIPT,
   'parsing_script.py': PARSER,
 };
+
+/** A row as NeMo Gym posts it. */
+const wrapped = (instance_id: string, dataset_name: string, row: Record<string, unknown>) => ({
+  responses_create_params: {
+    input: [],
+    metadata: {
+      ...{ instance_id, base_commit: COMMIT, dataset_name, split: 'train' },
+      ...{ problem_statement: 'add subtracts.', golden_patch: PATCH },
+      instance_dict: JSON.stringify(row),
+    },
+  },
+});
 
 /** By the name of the form. SWE-bench Pro's row needs {@link writeProFiles}. */
 export const FAMILY_ROWS: Readonly<Record<string, Record<string, unknown>>> = {
@@ -271,39 +262,13 @@ export const FAMILY_ROWS: Readonly<Record<string, Record<string, unknown>>> = {
     image_name: 'gair/openswe:acme-calc-7',
     eval_script: `#!/bin/bash\ncd /testbed\ngit apply <<'EOF'\n${TEST_PATCH}EOF\npytest\necho "OPENSWE_EXIT_CODE=$?"\n`,
   },
-  'r2e-gym, as NeMo Gym posts it': {
-    responses_create_params: {
-      input: [],
-      metadata: {
-        instance_id: `acme__calc-${FIX}`,
-        base_commit: COMMIT,
-        dataset_name: 'R2E-Gym/R2E-Gym-Subset',
-        split: 'train',
-        problem_statement: 'add subtracts.',
-        golden_patch: PATCH,
-        instance_dict: JSON.stringify({
-          repo: 'acme/calc',
-          docker_image: `namanjain12/calc_final:${FIX}`,
-          FAIL_TO_PASS: ['r2e_tests/test_1.py::test_add'],
-          PASS_TO_PASS: ['r2e_tests/test_1.py::test_zero'],
-        }),
-      },
-    },
-  },
-  'nemotron, nv-internal-1': {
-    responses_create_params: {
-      input: [],
-      metadata: {
-        instance_id: 'acme__calc-7',
-        base_commit: COMMIT,
-        dataset_name: 'nv-internal-1',
-        split: 'train',
-        problem_statement: 'add subtracts.',
-        golden_patch: PATCH,
-        instance_dict: JSON.stringify(INTERNAL),
-      },
-    },
-  },
+  'r2e-gym, as NeMo Gym posts it': wrapped(`acme__calc-${FIX}`, 'R2E-Gym/R2E-Gym-Subset', {
+    repo: 'acme/calc',
+    docker_image: `namanjain12/calc_final:${FIX}`,
+    FAIL_TO_PASS: ['r2e_tests/test_1.py::test_add'],
+    PASS_TO_PASS: ['r2e_tests/test_1.py::test_zero'],
+  }),
+  'nemotron, nv-internal-1': wrapped('acme__calc-7', 'nv-internal-1', INTERNAL),
 };
 
 const { dockerhub_tag: _tag, ...UNTAGGED } = INTERNAL;

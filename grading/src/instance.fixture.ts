@@ -31,6 +31,14 @@ export const GOLD = `diff --git a/src/crate.py b/src/crate.py
 +LIMIT = 10
 `;
 
+/** A patch that adds a file. */
+export const adds = (path: string, ...lines: string[]): string =>
+  `diff --git a/${path} b/${path}\nnew file mode 100644\n--- /dev/null\n+++ b/${path}\n@@ -0,0 +1,${lines.length} @@\n${lines.map((line) => `+${line}\n`).join('')}`;
+
+/** A patch that changes the only line of a file. */
+export const replaces = (path: string, from: string, to: string): string =>
+  `diff --git a/${path} b/${path}\n--- a/${path}\n+++ b/${path}\n@@ -1 +1 @@\n-${from}\n+${to}\n`;
+
 export const instance = (changes: Partial<Instance> = {}): Instance => ({
   ...Instance.parse({
     instance_id: 'depot__crate-7',

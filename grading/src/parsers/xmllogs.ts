@@ -25,30 +25,20 @@ function casesOf(xml: string): JUnitCase[] {
   }
 }
 
-function addCases(found: Map<string, string>, xml: string): void {
-  for (const { classname, name, status } of casesOf(xml)) found.set(`${classname}::${name}`, status);
-}
+/** Returns a reader that reads documents and stores `classname::name`. */
+const reports =
+  (select: (log: string) => Iterable<string>): Reader =>
+  (log) =>
+    new Map(
+      Iterator.from(select(log))
+        .flatMap(casesOf)
+        .map(({ classname, name, status }) => [`${classname}::${name}`, status] as const),
+    );
 
-/** Reads every document and stores `classname::name`. */
-export const combinedReports: Reader = (log) => {
-  const found = statuses();
-  for (const xml of documents(log, OPEN, '</testsuites>')) addCases(found, xml);
-  return found;
-};
-
-/** Reads the first document and stores `classname::name`. */
-export const firstReport: Reader = (log) => {
-  const found = statuses();
-  for (const xml of documents(log, OPEN, '</testsuites>').take(1)) addCases(found, xml);
-  return found;
-};
-
-/** Reads the whole log as one document and stores `classname::name`. */
-export const wholeReport: Reader = (log) => {
-  const found = statuses();
-  addCases(found, strip(log));
-  return found;
-};
+const documentsOf = (log: string) => documents(log, OPEN, '</testsuites>');
+export const combinedReports = reports(documentsOf);
+export const firstReport = reports((log) => documentsOf(log).take(1));
+export const wholeReport = reports((log) => [strip(log)]);
 
 /** Reads documents with one suite that begin and end on separate lines, as Gradle prints them. Stores `name (classname)`. */
 export const gradlew: Reader = (log) => {

@@ -1,6 +1,6 @@
 import type { Instance, InstancePlan } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
-import { fromTable, instance, ownPlan, TEST_PATCH } from '../instance.fixture.ts';
+import { fromTable, instance, ownPlan, replaces, TEST_PATCH } from '../instance.fixture.ts';
 import { testDirectives } from './directives.ts';
 import { isNoPatch, parserOf, planEvaluation } from './plan.ts';
 
@@ -96,12 +96,11 @@ describe('4.1.0', () => {
   });
 
   test('calypso runs each file by a separate command', () => {
-    const patch =
-      'diff --git a/client/x/test/a.js b/client/x/test/a.js\n--- a/client/x/test/a.js\n+++ b/client/x/test/a.js\n@@ -1 +1 @@\n-a\n+b\n';
+    const test_patch = replaces('client/x/test/a.js', 'a', 'b');
     const row = fromTable({
       repo: 'Automattic/wp-calypso',
       version: '10.10.0',
-      test_patch: patch,
+      test_patch,
       family: 'swebench',
     });
     expect(outline(row, 'auto')).toContain(
@@ -270,47 +269,26 @@ describe('rows that cannot be graded say what they lack', () => {
     throw new Error('it was planned');
   };
 
-  test.each([
-    ['repo', fromTable({}), 'auto', /no test command is known for repo "depot\/crate"/],
-    [
-      'version',
-      fromTable({ repo: 'pallets/flask', version: '9' }),
-      'auto',
-      /version "9" of pallets\/flask .*2\.0/,
-    ],
-    ['table', fromTable({ repo: 'getmoto/moto' }), 'swebench-4.1.0', /the swegym table has it/],
-    ['parser', instance({ log_parser: 'nose' }), 'auto', /log parser "nose" is unknown .*pytest_v2/],
+  const flask = fromTable({ repo: 'pallets/flask', version: '9' });
+  const patched = (test_patch: string) => instance({ test_patch });
+  const short = '--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n';
+  const ended = `${TEST_PATCH}EOF_114329324912\n`;
+
+  test.each<[string, Instance, RegExp, Parameters<typeof planEvaluation>[1]?]>([
+    ['repo', fromTable({}), /no test command is known for repo "depot\/crate"/],
+    ['version', flask, /version "9" of pallets\/flask .*2\.0/],
+    ['table', fromTable({ repo: 'getmoto/moto' }), /the swegym table has it/, 'swebench-4.1.0'],
+    ['parser', instance({ log_parser: 'nose' }), /log parser "nose" is unknown .*pytest_v2/],
     [
       'parser of another harness',
       instance({ log_parser: 'pytest_pydantic' }),
-      'auto',
       /is unknown to swebench-4\.1\.0/,
     ],
-    [
-      'tests',
-      instance({ FAIL_TO_PASS: [], PASS_TO_PASS: [] }),
-      'auto',
-      /no FAIL_TO_PASS and no PASS_TO_PASS/,
-    ],
-    [
-      'test patch',
-      instance({ test_patch: '@@ -1 +1 @@\n' }),
-      'auto',
-      /test_patch: line 1: a hunk without a file/,
-    ],
-    [
-      'short hunk',
-      instance({ test_patch: '--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n' }),
-      'auto',
-      /test_patch: line 3: the hunk is shorter/,
-    ],
-    [
-      'heredoc',
-      instance({ test_patch: `${TEST_PATCH}EOF_114329324912\n` }),
-      'auto',
-      /contains the line EOF_114329324912/,
-    ],
-  ] as const)('%s', (_what, row, grader, expected) => {
+    ['tests', instance({ FAIL_TO_PASS: [], PASS_TO_PASS: [] }), /no FAIL_TO_PASS and no PASS_TO_PASS/],
+    ['test patch', patched('@@ -1 +1 @@\n'), /test_patch: line 1: a hunk without a file/],
+    ['short hunk', patched(short), /test_patch: line 3: the hunk is shorter/],
+    ['heredoc', patched(ended), /contains the line EOF_114329324912/],
+  ])('%s', (_what, row, expected, grader) => {
     expect(message(row, grader)).toMatch(expected);
   });
 });

@@ -1,6 +1,6 @@
 import type { Instance } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
-import { GOLD, instance, ownPlan } from '../instance.fixture.ts';
+import { GOLD, instance, ownPlan, ran } from '../instance.fixture.ts';
 import type { GraderName } from '../plan/graders.ts';
 import { planEvaluation } from '../plan/plan.ts';
 import { type EvaluationFacts, gradeEvaluation } from './grade.ts';
@@ -14,17 +14,8 @@ const PASSES = 'PASSED tests/test_crate.py::test_holds';
 const OPENS = 'PASSED tests/test_crate.py::test_opens';
 const GOOD = marked(`${PASSES}\n${OPENS}`);
 
-const facts = (changes: Partial<EvaluationFacts>): EvaluationFacts => ({
-  patch_state: 'applied',
-  applied_with: 'git apply --verbose',
-  log: GOOD,
-  timed_out: false,
-  timeout_seconds: 1800,
-  exit_code: 0,
-  sandbox_killed: false,
-  image_digest: 'sha256:1',
-  ...changes,
-});
+const facts = (changes: Partial<EvaluationFacts>): EvaluationFacts =>
+  ran(GOOD, { image_digest: 'sha256:1', ...changes });
 
 const grade = (
   changes: Partial<EvaluationFacts>,

@@ -1,18 +1,16 @@
 import { expect, test } from 'vitest';
-import { instance, ownPlan } from '../instance.fixture.ts';
+import { adds, instance, ownPlan } from '../instance.fixture.ts';
 import { planEvaluation } from '../plan/plan.ts';
 import { hidesFailures, makeTestsFail, showsFailures } from './failingtests.ts';
 import { failTests } from './mutatedpatch.ts';
 import { withOtherValue } from './mutations.ts';
 
 const first = () => 0;
-const adds = (path: string, lines: string[]): string =>
-  `diff --git a/${path} b/${path}\nnew file mode 100644\n--- /dev/null\n+++ b/${path}\n@@ -0,0 +1,${lines.length} @@\n${lines.map((line) => `+${line}\n`).join('')}`;
 const added = (patch: string): string[] =>
   patch.split('\n').flatMap((line) => (/^\+(?!\+\+ )/.test(line) ? [line.slice(1)] : []));
 /** The lines of a file of tests, when its test had to fail. */
 function failed(path: string, lines: string[], id = 'test_holds'): string[] | null {
-  const row = { test_patch: adds(path, lines), FAIL_TO_PASS: [id], PASS_TO_PASS: [] };
+  const row = { test_patch: adds(path, ...lines), FAIL_TO_PASS: [id], PASS_TO_PASS: [] };
   const mutated = failTests(row, first);
   return mutated && added(mutated.patch);
 }
@@ -105,12 +103,10 @@ test('functions without counted names do not change', () => {
   expect(failed('t.py', lines, 'test_hold')).toBeNull();
 });
 
-const TESTS = adds('tests/test_crate.py', [
-  'def test_holds():',
-  '    assert crate.LIMIT == 10',
-  'def test_opens():',
-  '    assert crate.opens()',
-]);
+const TESTS = adds(
+  'tests/test_crate.py',
+  ...['def test_holds():', '    assert crate.LIMIT == 10', 'def test_opens():', '    assert crate.opens()'],
+);
 const row = instance({ test_patch: TESTS });
 
 test('the script applies the test patch with tests that fail, and nothing else changes', () => {
@@ -205,7 +201,7 @@ test('values change in tests that have one, and no statement is added', () => {
     '    a()',
   ];
   const row = {
-    test_patch: adds('t.py', lines),
+    test_patch: adds('t.py', ...lines),
     FAIL_TO_PASS: ['test_holds', 'test_more'],
     PASS_TO_PASS: [],
   };

@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { GOLD, instance } from '../instance.fixture.ts';
+import { GOLD, instance, replaces } from '../instance.fixture.ts';
 import { isPathFile, pathFindings } from './pathfiles.ts';
 
 const SITE = '/opt/miniconda3/envs/testbed/lib/python3.11/site-packages';
-const changes = (path: string): string =>
-  `diff --git a/${path} b/${path}\n--- a/${path}\n+++ b/${path}\n@@ -1 +1 @@\n-a\n+b\n`;
+const changes = (path: string): string => replaces(path, 'a', 'b');
 const entries = (name: string, lines: string[]): string[] => [
   `${SITE}/${name}:`,
   ...lines.map((line) => `${SITE}/${name}:${line}`),

@@ -1,16 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { instance } from '../instance.fixture.ts';
+import { fromTable, instance, replaces } from '../instance.fixture.ts';
 import { patchFindings } from './patchfiles.ts';
 import { runnersOf } from './runners.ts';
 import { withoutTestHooks } from './withouthooks.ts';
 
-const changes = (path: string, line = 'y'): string =>
-  `diff --git a/${path} b/${path}\n--- a/${path}\n+++ b/${path}\n@@ -1 +1 @@\n-x\n+${line}\n`;
-/** A row without a command, so that the table applies. */
-const ofTable = (repo: string, version: string, more = {}) => {
-  const { test_cmd: _command, log_parser: _parser, ...row } = instance({ repo, version, patch: '', ...more });
-  return row as ReturnType<typeof instance>;
-};
+const changes = (path: string, line = 'y'): string => replaces(path, 'x', line);
+const ofTable = (repo: string, version: string, more = {}) =>
+  fromTable({ repo, version, patch: '', ...more });
 const DJANGO = ofTable('django/django', '4.1');
 const SYMPY = ofTable('sympy/sympy', '1.9');
 

@@ -1,3 +1,4 @@
+import { bareFacts } from '@swefarm/testkit';
 import { describe, expect, test } from 'vitest';
 import { GOLD, instance, ran } from '../instance.fixture.ts';
 import { planEvaluation } from '../plan/plan.ts';
@@ -62,21 +63,8 @@ describe('all tests skipped', () => {
   ] as const)('%s by %s: the tests started and did not resolve', (parser, grader) => {
     const report = graded(skipped, parser, grader);
     expect(report).toMatchObject({ evaluation: 'completed', resolved: false });
-    const { reward, row, outcome } = decideReward({
-      ...{
-        exit_status: 'submitted',
-        patch_state: 'applied',
-        patch_origin: 'tree',
-        resolved: report.resolved,
-      },
-      ...{
-        evaluation: report.evaluation,
-        trust: report.trust.level,
-        cut_by_token_limit: false,
-        policy_share: 0,
-      },
-      ...{ sandbox_killed: false, gold_healthy: null, gold_time_share: null, ungraded: false },
-    });
+    const { evaluation, resolved, trust } = report;
+    const { reward, row, outcome } = decideReward(bareFacts({ evaluation, resolved, trust: trust.level }));
     expect({ reward, row, outcome }).toEqual({ reward: 0, row: 'unresolved', outcome: 'judged' });
   });
 

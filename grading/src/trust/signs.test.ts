@@ -1,11 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { GOLD, instance } from '../instance.fixture.ts';
+import { adds as addsLines, GOLD, instance, replaces } from '../instance.fixture.ts';
 import { signsOf } from './signs.ts';
 
-const adds = (path: string, line = 'x = 1'): string =>
-  `diff --git a/${path} b/${path}\nnew file mode 100644\n--- /dev/null\n+++ b/${path}\n@@ -0,0 +1 @@\n+${line}\n`;
-const changes = (path: string, line = 'y = 1'): string =>
-  `diff --git a/${path} b/${path}\n--- a/${path}\n+++ b/${path}\n@@ -1 +1 @@\n-x\n+${line}\n`;
+const adds = (path: string, line = 'x = 1'): string => addsLines(path, line);
+const changes = (path: string, line = 'y = 1'): string => replaces(path, 'x', line);
 const row = instance();
 
 describe('a patch without a sign', () => {

@@ -1,11 +1,8 @@
 import { expect, test } from 'vitest';
-import { instance } from '../instance.fixture.ts';
+import { adds, instance, replaces } from '../instance.fixture.ts';
 import { replacedTestFiles, withoutTestHooks } from './withouthooks.ts';
 
-const adds = (path: string, line: string): string =>
-  `diff --git a/${path} b/${path}\nnew file mode 100644\n--- /dev/null\n+++ b/${path}\n@@ -0,0 +1 @@\n+${line}\n`;
-const changes = (path: string, line: string): string =>
-  `diff --git a/${path} b/${path}\n--- a/${path}\n+++ b/${path}\n@@ -1 +1 @@\n-x\n+${line}\n`;
+const changes = (path: string, line: string): string => replaces(path, 'x', line);
 const HOOK = 'def pytest_runtest_makereport(item): pass';
 const FIX = changes('src/a.py', 'y');
 const none = instance({ patch: '', test_patch: '' });

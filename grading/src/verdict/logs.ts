@@ -76,23 +76,17 @@ function readRenamed(log: string, read: ReadText): Outcomes {
 const SIGNS_OF_TESTS =
   /Executed [1-9]\d{0,30} of \d|TOTAL: [1-9]\d{0,30} (?:SUCCESS|FAILED)|[1-9]\d{0,30} passing|Tests:\s+[1-9]|Test Suites:\s+(?:\d{1,30} \w{1,60}, ){0,16}[1-9]\d{0,30} total|^# tests [1-9]|[1-9]\d{0,30} specs?, \d{1,30} failures?|': ok$/m;
 
-/** Returns the exit code of the tests that swebench 5.0.2's eval script recorded, or null. */
-function recordedExitCode(log: string): number | null {
-  for (let at = log.indexOf(EXIT_CODE_MARKER); at >= 0; at = log.indexOf(EXIT_CODE_MARKER, at + 1)) {
-    const match = /^:\s{0,64}(-?\d{1,9})/.exec(log.slice(at + EXIT_CODE_MARKER.length, at + 120));
-    if (match) return Number(match[1]);
-  }
-  return null;
-}
+/** Matches the exit code of the tests that swebench 5.0.2's eval script recorded. */
+const RECORDED_CODE = new RegExp(`${EXIT_CODE_MARKER}:\\s{0,64}(-?\\d{1,9})`);
 
 function readLatest(log: string, read: ReadText): Outcomes {
   const marked = readMarked(log, read);
   if (!marked.readable) return marked;
   const { outcomes } = marked;
   if (outcomes.size === 0) return hasSignOfTests(log) ? marked : unreadable('no_sign_of_tests');
-  const exitCode = recordedExitCode(log);
+  const exitCode = Number(RECORDED_CODE.exec(log)?.[1] ?? 0);
   const failed = [...outcomes.values()].some((status) => status === 'FAILED' || status === 'ERROR');
-  return exitCode !== null && exitCode !== 0 && !failed ? unreadable('exit_code_contradicts') : marked;
+  return exitCode !== 0 && !failed ? unreadable('exit_code_contradicts') : marked;
 }
 
 /** Whether the log shows that a test runner ran tests. */
