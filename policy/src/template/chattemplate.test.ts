@@ -1,6 +1,6 @@
 import type { Message } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
-import { createChatTemplate } from './chattemplate.ts';
+import { createChatTemplate } from './tokenizer.ts';
 
 const calling = (text: string): Message[] => [
   { role: 'user', content: 'go' },

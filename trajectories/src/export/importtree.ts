@@ -18,16 +18,26 @@ export async function* readTree(
   let found = 0;
   for await (const file of filesBelow(path, ending)) {
     found += 1;
-    try {
+    yield await orProblem(file, async () => {
       const value: unknown = JSON.parse(await readFile(file, 'utf8'));
       if (!isRow(value)) throw new TypeError('no JSON object');
-      yield await read(value, file);
-    } catch (error) {
-      if (!(error instanceof TypeError) && !(error instanceof SyntaxError)) throw error;
-      yield { where: file, problem: errorMessage(error) };
-    }
+      return await read(value, file);
+    });
   }
   if (found === 0) throw new UsageError(`${path}: has no file that ends in ${ending}`);
+}
+
+/** Runs `read`. A TypeError or SyntaxError becomes an ImportProblem. */
+async function orProblem(
+  where: string,
+  read: () => Promise<ImportedRollout>,
+): Promise<ImportedRollout | ImportProblem> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof TypeError) && !(error instanceof SyntaxError)) throw error;
+    return { where, problem: errorMessage(error) };
+  }
 }
 
 async function* filesBelow(path: string, ending: string): AsyncGenerator<string> {
@@ -83,15 +93,8 @@ export async function* importLines(
 ): AsyncGenerator<ImportedRollout | ImportProblem> {
   for await (const row of readRows(path)) {
     const where = `${path} ${row.where}`;
-    if ('problem' in row) {
+    if ('problem' in row)
       yield { where, problem: `expected ${row.problem.expected}, found ${row.problem.found}` };
-      continue;
-    }
-    try {
-      yield read(row.value, where);
-    } catch (error) {
-      if (!(error instanceof TypeError)) throw error;
-      yield { where, problem: errorMessage(error) };
-    }
+    else yield await orProblem(where, async () => read(row.value, where));
   }
 }

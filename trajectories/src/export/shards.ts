@@ -82,9 +82,7 @@ export async function openShards<R>(
         const files = shards.map((one) => ({ ...one, rollouts: one.rollouts.length }));
         const manifest = { format: 'swefarm-shards-1', form, ...facts, shards: files };
         await replaceIn(aside, MANIFEST, `${JSON.stringify(manifest, null, 1)}\n`);
-        await rm(join(aside, JOURNAL));
-        await rmdir(path).catch(() => undefined);
-        await rename(aside, path);
+        await publish(path);
       }),
     // After `finish` there is no folder with this name.
     async [Symbol.asyncDispose]() {
@@ -92,6 +90,12 @@ export async function openShards<R>(
       if (shards.length === 0) await rm(aside, { recursive: true, force: true });
     },
   };
+}
+
+async function publish(path: string): Promise<void> {
+  await rm(join(asideOf(path), JOURNAL));
+  await rmdir(path).catch(() => undefined);
+  await rename(asideOf(path), path);
 }
 
 /** Returns the shards of an earlier start with the same selection and removes all other files. */

@@ -17,11 +17,6 @@ import { openFolderTree } from './foldertree.ts';
 import type { ImportedRollout } from './importing.ts';
 import { openTextFile } from './textfile.ts';
 
-export interface ImportStore extends AsyncDisposable {
-  add(rollout: ImportedRollout): Promise<OutputLine>;
-  finish(): Promise<void>;
-}
-
 export type ImportTarget = {
   runId: string;
   format: string;
@@ -32,7 +27,7 @@ export type ImportTarget = {
 };
 
 /** Opens the output file and the artifact folder. Throws the errors of openTextFile and openFolderTree. */
-export async function openImportStore(target: ImportTarget): Promise<ImportStore> {
+export async function openImportStore(target: ImportTarget) {
   await using opened = new AsyncDisposableStack();
   const lines = opened.use(await openTextFile(target.output));
   await removeUnfinished(target.artifacts);
@@ -41,7 +36,7 @@ export async function openImportStore(target: ImportTarget): Promise<ImportStore
   const counts = new Map<string, number>();
   const stack = opened.move();
   return {
-    async add(rollout) {
+    async add(rollout: ImportedRollout): Promise<OutputLine> {
       const index = counts.get(rollout.instance_id) ?? 0;
       counts.set(rollout.instance_id, index + 1);
       const id = rolloutId(target.runId, rollout.instance_id, index);
@@ -53,12 +48,12 @@ export async function openImportStore(target: ImportTarget): Promise<ImportStore
       await lines.write(`${encodeLine(line)}\n`);
       return line;
     },
-    async finish() {
+    async finish(): Promise<void> {
       await artifacts.finish();
       await lines.finish();
       await rm(join(target.artifacts, UNFINISHED), { force: true });
     },
-    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+    [Symbol.asyncDispose]: (): Promise<void> => stack.disposeAsync(),
   };
 }
 

@@ -13,8 +13,6 @@ export type RolloutFact = Countable & {
   cancelled: string | null;
 };
 
-/** Counts and rates. A rate with a zero denominator is null. */
-export type Counted = ReturnType<typeof countOf>;
 export type Profile = ReturnType<typeof profileOf>;
 
 /** Computes the profile. `groupSize` is the number of judged rollouts in a complete group; default: the size of the largest group. */
@@ -64,6 +62,7 @@ export function passAt(n: number, c: number, k: number): number {
   return 1 - none;
 }
 
+/** Computes counts and rates. A rate with a zero denominator is null. */
 export function countOf(facts: readonly RolloutFact[]) {
   const sums = tally(facts);
   const { total, judged, resolved, resolved_officially, scored } = sums;

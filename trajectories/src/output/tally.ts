@@ -5,30 +5,18 @@ import { successOf } from '@swefarm/shared/success';
 
 export type Countable = Pick<Result, 'outcome' | 'resolved' | 'reward' | 'turns'>;
 
-export type Tally = {
-  total: number;
-  judged: number;
-  failed: number;
-  cancelled: number;
-  /** Number of successes: resolved and rewarded. */
-  resolved: number;
-  /** Number resolved by the verdict of the harness, including forged and unrewarded ones. */
-  resolved_officially: number;
-  /** Number judged by a score, because the dataset gives no verdict. */
-  scored: number;
-  rewarded: number;
-  reward_sum: number;
-  turns_sum: number;
-  cancelled_turns_sum: number;
-};
+export type Tally = ReturnType<typeof emptyTally>;
 
-export const emptyTally = (): Tally => ({
+export const emptyTally = () => ({
   total: 0,
   judged: 0,
   failed: 0,
   cancelled: 0,
+  /** Number of successes: resolved and rewarded. */
   resolved: 0,
+  /** Number resolved by the verdict of the harness, including forged and unrewarded ones. */
   resolved_officially: 0,
+  /** Number judged by a score, because the dataset gives no verdict. */
   scored: 0,
   rewarded: 0,
   reward_sum: 0,

@@ -28,20 +28,17 @@ function tablesOf(report: FullReport): Table[] {
     ['mean reward', decimal(report.mean_reward, 3)],
     ['mean turns', decimal(report.mean_turns, 1)],
   ];
+  const unjudged = {
+    title: 'Not judged',
+    columns: ['cause', 'times'],
+    rows: causes.map(([cause, times]) => [cause, String(times)]),
+  };
   return [
     { title: 'All', columns: all.map(([name]) => name), rows: [all.map(([, cell]) => cell)] },
     scalingTable(analysis.scaling),
     ...(analysis.costs ? [costTable(analysis.costs)] : []),
     ...cutTables(analysis),
-    ...(causes.length === 0
-      ? []
-      : [
-          {
-            title: 'Not judged',
-            columns: ['cause', 'times'],
-            rows: causes.map(([cause, times]) => [cause, String(times)]),
-          },
-        ]),
+    ...(causes.length === 0 ? [] : [unjudged]),
     ...distributionTables(analysis),
   ];
 }

@@ -3,36 +3,13 @@ import type { RolloutFact } from '../output/profile.ts';
 
 export type LineFacts = LineSummary & Partial<Pick<OutputLine, 'report' | 'facts'>>;
 
-export type LineFact = RolloutFact & {
-  rollout_id: string;
-  /** Id of the rollout in an earlier output that this rollout replaces. */
-  replaces?: string;
-  /** Family of the instance; null: unknown. */
-  family: string | null;
-  exit_status: string | null;
-  /** Sum over all prompts and answers. */
-  tokens: number;
-  /** Cost in US dollars; null: unknown. */
-  cost: number | null;
-  tag: string | null;
-  components: Readonly<Record<string, number>>;
-  score: number | null;
-};
+export type LineFact = ReturnType<typeof factOf>;
 
 /** Converts a result to the facts that a report counts. All rollouts of an instance form a group, even in several files. */
-export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id, line.family)): LineFact {
+export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id, line.family)) {
   const { outcome, failure, facts, report } = line;
   const evaluation = report?.evaluation ?? facts?.evaluation;
-  return {
-    rollout_id: line.rollout_id,
-    ...(line.replaces === undefined ? {} : { replaces: line.replaces }),
-    family: line.family ?? null,
-    exit_status: line.exit_status,
-    tokens: line.tokens.prompt + line.tokens.completion,
-    cost: line.cost ?? null,
-    tag: line.tag ?? null,
-    components: (outcome === 'judged' ? line.reward_components : undefined) ?? {},
-    score: null,
+  const fact: RolloutFact = {
     group: line.instance_id,
     repo,
     outcome,
@@ -43,6 +20,22 @@ export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id, li
     evaluation_error: failure?.stage === 'evaluation' || evaluation === 'tests_cannot_start',
     failure: failure && `${failure.stage}/${failure.class}`,
     cancelled: outcome === 'cancelled' ? line.reward_row : null,
+  };
+  return {
+    ...fact,
+    rollout_id: line.rollout_id,
+    /** Id of the rollout in an earlier output that this rollout replaces. */
+    ...(line.replaces === undefined ? {} : { replaces: line.replaces }),
+    /** Family of the instance; null: unknown. */
+    family: line.family ?? null,
+    exit_status: line.exit_status,
+    /** Sum over all prompts and answers. */
+    tokens: line.tokens.prompt + line.tokens.completion,
+    /** Cost in US dollars; null: unknown. */
+    cost: line.cost ?? null,
+    tag: line.tag ?? null,
+    components: (outcome === 'judged' ? line.reward_components : undefined) ?? {},
+    score: null as number | null,
   };
 }
 

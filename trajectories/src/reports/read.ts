@@ -10,8 +10,8 @@ import {
 } from '@swefarm/shared';
 import { readLines } from '../formats/results.ts';
 import { readOutputRun } from '../output/output.ts';
+import { requireRun, resultsOf } from '../output/runresults.ts';
 import { type PriceFile, priceFor } from '../prices.ts';
-import { requireRun, resultsOf } from '../selection/source.ts';
 import { factOf, type LineFact } from './facts.ts';
 
 /** `record` null: the expected number of rollouts is unknown. `untilResolved`: an instance's rollouts ended at the first success. */

@@ -34,15 +34,10 @@ export function renderReport(report: ProfileReport, ks: readonly number[]): stri
     ...Object.entries(report.failures).map(([cause, times]) => ['failed', cause, String(times)]),
     ...Object.entries(report.cancelled).map(([cause, times]) => ['cancelled', cause, String(times)]),
   ];
-  const parts = [
-    renderTable([{ name: 'all' }, { name: '' }], numbers),
-    ...(causes.length === 0
-      ? []
-      : [
-          renderTable([{ name: 'not judged' }, { name: 'cause' }, { name: 'times', align: 'right' }], causes),
-        ]),
-  ];
-  return parts.join('\n\n');
+  const all = renderTable([{ name: 'all' }, { name: '' }], numbers);
+  if (causes.length === 0) return all;
+  const columns = [{ name: 'not judged' }, { name: 'cause' }, { name: 'times', align: 'right' as const }];
+  return `${all}\n\n${renderTable(columns, causes)}`;
 }
 
 function turns({ mean_turns: judged, mean_turns_cancelled: cancelled }: ProfileReport): string {

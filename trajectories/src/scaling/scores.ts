@@ -42,16 +42,13 @@ export async function readScores(path: string): Promise<Map<string, ScoreLine>> 
   );
 }
 
-export type ScoreFile = AsyncDisposable & {
-  known: ReadonlyMap<string, ScoreLine>;
-  append(line: ScoreLine): Promise<void>;
-};
+export type ScoreFile = Awaited<ReturnType<typeof openScores>>;
 
 /** Opens a file of scores to continue it. Throws UsageError when the file is no file of scores or has scores of another verifier. */
-export async function openScores(path: string, verifier: string): Promise<ScoreFile> {
+export async function openScores(path: string, verifier: string) {
   const file = await openAppending(path, '{"rollout_id":"');
   try {
-    const known = await readScores(path);
+    const known: ReadonlyMap<string, ScoreLine> = await readScores(path);
     const other = [...known.values()].find((line) => line.verifier !== verifier);
     if (other)
       throw new UsageError(
@@ -59,8 +56,8 @@ export async function openScores(path: string, verifier: string): Promise<ScoreF
       );
     return {
       known,
-      append: async (line) => await file.appendFile(`${JSON.stringify(line)}\n`),
-      [Symbol.asyncDispose]: async () => await file.close(),
+      append: async (line: ScoreLine): Promise<void> => await file.appendFile(`${JSON.stringify(line)}\n`),
+      [Symbol.asyncDispose]: async (): Promise<void> => await file.close(),
     };
   } catch (error) {
     await file.close();

@@ -1,16 +1,10 @@
 /** Reads the rollouts of an output file or of a run in Redis, one at a time, without their artifacts. */
 import { existsSync } from 'node:fs';
-import {
-  describeUnreadable,
-  type Farm,
-  type Result,
-  type RunRecord,
-  type UnreadableResult,
-  UsageError,
-} from '@swefarm/shared';
+import { describeUnreadable, type Farm, type RunRecord, type UnreadableResult } from '@swefarm/shared';
 import { readLines } from '../formats/results.ts';
 import { type OutputLine, outputLine } from '../output/line.ts';
 import { readOutputRun } from '../output/output.ts';
+import { requireRun, resultsOf } from '../output/runresults.ts';
 
 export type ResultSource = {
   /** Name of the source in messages. */
@@ -31,30 +25,6 @@ export async function openSource(name: string, options: SourceOptions): Promise<
   if (!existsSync(name)) return await runSource(name, options);
   const run = await readOutputRun(name);
   return { name, record: run?.record ?? null, lines: () => readLines(name) };
-}
-
-/** Returns the record of a run. Throws UsageError when the farm does not know the run. */
-export async function requireRun(farm: Farm, runId: string): Promise<RunRecord> {
-  const record = await farm.runs.get(runId);
-  if (record) return record;
-  throw new UsageError(
-    `${runId}: neither a file nor a run at ${farm.address}; swefarm status lists all runs`,
-  );
-}
-
-/** Yields the results of a run in the order of completion. Adds results that cannot be read to `unreadable`. */
-export async function* resultsOf(
-  farm: Farm,
-  runId: string,
-  unreadable: UnreadableResult[],
-): AsyncGenerator<Result> {
-  for (let cursor = '0'; ; ) {
-    const batch = await farm.results.read(runId, cursor);
-    unreadable.push(...batch.unreadable);
-    if (batch.results.length + batch.unreadable.length === 0) return;
-    for (const { result } of batch.results) yield result;
-    cursor = batch.last_id;
-  }
 }
 
 async function runSource(runId: string, options: SourceOptions): Promise<ResultSource> {

@@ -227,15 +227,13 @@ const versionsOf = (content: ArtifactContent | null): string[] => [
   ),
 ];
 
-const failureFields = (unjudged: Unjudged): Record<string, unknown> => ({
-  failure_reason: `${unjudged.class}: ${unjudged.message}`,
-  mask_sample: unjudged.shown === 'masked',
-  ...(unjudged.shown === 'masked'
-    ? {}
-    : {
-        _ng_failure_class: unjudged.class,
-        _ng_failure_message: unjudged.message,
-        ...(unjudged.terminal ? { _ng_failure_terminal: true } : {}),
-        ...(unjudged.noPersist ? { _ng_no_persist: true } : {}),
-      }),
+const failureFields = ({ class: name, message, shown, terminal, noPersist }: Unjudged) => ({
+  failure_reason: `${name}: ${message}`,
+  mask_sample: shown === 'masked',
+  ...(shown === 'failure' && {
+    _ng_failure_class: name,
+    _ng_failure_message: message,
+    _ng_failure_terminal: terminal || undefined,
+    _ng_no_persist: noPersist || undefined,
+  }),
 });

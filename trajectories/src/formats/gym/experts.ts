@@ -5,19 +5,20 @@
 import { ID_BYTES } from '@swefarm/policy';
 import type { TurnExperts, TurnTokens } from '@swefarm/shared';
 
-export type ExpertTable = {
-  /** Adds the new rows of a turn. Yields the JSON member `routed_experts` with a leading comma, or nothing when rows are missing. */
-  add(tokens: TurnTokens): Generator<string>;
-};
-
 /** Rows of the tokens with the indices `from` to `to` (exclusive). */
 type Span = { from: number; to: number; experts: TurnExperts };
 
-export function openExpertTable(): ExpertTable {
+export function openExpertTable() {
   let spans: Span[] = [];
   let largest = 0;
   return {
-    *add({ prefix_length, prompt_suffix, generation, routed_experts: experts }) {
+    /** Adds the new rows of a turn. Yields the JSON member `routed_experts` with a leading comma, or nothing when rows are missing. */
+    *add({
+      prefix_length,
+      prompt_suffix,
+      generation,
+      routed_experts: experts,
+    }: TurnTokens): Generator<string> {
       if (experts === undefined || generation.length === 0) return;
       const { start } = experts;
       spans = spans
@@ -73,8 +74,10 @@ function largestOf(experts: TurnExperts): number {
   return largest;
 }
 
+type WireType = 'int8' | 'int16' | 'int32';
+
 /** Returns the type of the written ids. NeMo RL accepts only signed integers, so unsigned ids get the smallest sufficient signed type. */
-function wireType({ dtype }: TurnExperts, largest: number): 'int8' | 'int16' | 'int32' {
+function wireType({ dtype }: TurnExperts, largest: number): WireType {
   if (dtype === 'uint8') return largest < 128 ? 'int8' : 'int16';
   if (dtype === 'uint16') return largest < 32_768 ? 'int16' : 'int32';
   return dtype;
@@ -83,11 +86,7 @@ function wireType({ dtype }: TurnExperts, largest: number): 'int8' | 'int16' | '
 /** Bytes encoded at once: a multiple of three, so that the base64 texts can be concatenated. */
 const PIECE = 48 * 1024;
 
-function* envelope(
-  spans: readonly Span[],
-  total: number,
-  type: 'int8' | 'int16' | 'int32',
-): Generator<string> {
+function* envelope(spans: readonly Span[], total: number, type: WireType): Generator<string> {
   const [first] = spans;
   if (!first) return;
   const { layers, top_k } = first.experts;
@@ -107,11 +106,7 @@ function* envelope(
   yield piece.toString('base64', 0, length);
 }
 
-function* wireBytes(
-  spans: readonly Span[],
-  total: number,
-  type: 'int8' | 'int16' | 'int32',
-): Generator<Buffer> {
+function* wireBytes(spans: readonly Span[], total: number, type: WireType): Generator<Buffer> {
   let at = 0;
   for (const { from, to, experts } of spans) {
     const ids = experts.layers * experts.top_k;
@@ -126,14 +121,15 @@ function* wireBytes(
   const [last] = spans;
   // The last sampled token went through no layer, so it has no row. NeMo RL's server pads with the same row.
   if (last && at < total) {
-    const row = Array.from({ length: last.experts.layers }, () =>
-      Array.from({ length: last.experts.top_k }, (_, k) => k),
+    const { layers, top_k } = last.experts;
+    yield asType(
+      Int32Array.from({ length: layers * top_k }, (_, at) => at % top_k),
+      type,
     );
-    yield asType(Int32Array.from(row.flat()), type);
   }
 }
 
-function asType(ids: Ids, type: 'int8' | 'int16' | 'int32'): Buffer {
+function asType(ids: Ids, type: WireType): Buffer {
   const wide = ids.BYTES_PER_ELEMENT === ID_BYTES[type] ? ids : new ARRAYS[type](ids);
   return Buffer.from(wide.buffer, wide.byteOffset, wide.byteLength);
 }

@@ -15,15 +15,8 @@ export function inputRow(
   task: number,
   rollout: number,
 ): InputRow {
-  const {
-    health: _health,
-    pictures: _pictures,
-    family,
-    patch,
-    FAIL_TO_PASS,
-    PASS_TO_PASS,
-    ...fields
-  } = instance;
+  const { health: _health, pictures: _pictures, ...row } = instance;
+  const { family, patch, FAIL_TO_PASS, PASS_TO_PASS, ...fields } = row;
   const { model = null, sampling = {} } = record.policy ?? {};
   const { max_tokens: most, ...sampled } = sampling;
   return {
