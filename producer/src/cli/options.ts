@@ -107,7 +107,6 @@ export const DATASET = {
     '--first <n>': whole('only the first n instances, after all other filters'),
   }),
 };
-export type DatasetValues = Values<typeof DATASET>;
 
 const HEALTH = {
   '--health <file>': text('findings of swefarm health (default: health.jsonl in the state folder)'),
@@ -206,7 +205,7 @@ const LONGEST_DEFAULT = 12;
 
 /** Reads and filters the dataset that a command names. Throws UsageError. */
 export async function datasetOf(
-  o: { dataset: string } & Values<typeof ROWS> & Partial<DatasetValues>,
+  o: { dataset: string } & Values<typeof ROWS> & Partial<Values<typeof DATASET>>,
   signal?: AbortSignal,
 ): Promise<Dataset> {
   const filters: DatasetFilters = {
