@@ -50,7 +50,6 @@ export const health = command({
   },
 });
 
-/** Prints a table on a terminal, and JSON lines elsewhere. */
 async function printFindings(
   instances: readonly Instance[],
   { findings, unjudged }: Pick<Examined, 'findings' | 'unjudged'>,

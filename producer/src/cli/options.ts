@@ -200,7 +200,6 @@ function shownDefault({ constant, default: value, path }: RunFlag): string {
   return ` (default: ${path.at(-1)?.endsWith('_bytes') ? `${Number(value) / 1024 ** 3}g` : value})`;
 }
 
-/** Maximum number of characters of a default that the help shows. */
 const LONGEST_DEFAULT = 12;
 
 /** Reads and filters the dataset that a command names. Throws UsageError. */

@@ -7,7 +7,6 @@ import { command, flag } from './declare.ts';
 import { FARM, producerConfig } from './options.ts';
 import { print, styled, widthOf } from './terminal.ts';
 
-/** Maximum number of runs shown on a terminal. */
 const MOST_RUNS = 20;
 
 export const status = command({

@@ -50,6 +50,5 @@ function causes({ all, examples }: Summary): string[] {
   );
 }
 
-/** Sorts names by count, highest first. */
 const sorted = (counts: Record<string, number>): [string, number][] =>
   Object.entries(counts).sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));
