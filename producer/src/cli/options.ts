@@ -1,7 +1,6 @@
 /** Options that several commands share, made from the tables of configuration keys and run flags. */
 import { readFileSync } from 'node:fs';
-import type { Dataset, DatasetFilters, RowOptions } from '@swefarm/datasets';
-import { openPictureFolder } from '@swefarm/datasets';
+import { type Dataset, type DatasetFilters, openPictureFolder, type RowOptions } from '@swefarm/datasets';
 import { NOT_FOR_OPEN_RUNS } from '@swefarm/gateway';
 import { RUN_FLAGS, type RunFlag, type RunFlagValues } from '@swefarm/runs';
 import {

@@ -1,7 +1,6 @@
 /** Prints a table of the run's results, the paths of files and how to continue. Decides the exit code. */
 import { type RunRecord, startedGroup, type UnreadableResult } from '@swefarm/shared';
-import type { Output } from '@swefarm/trajectories';
-import { type GroupSummary, renderReward, summarise, withVerdict } from '@swefarm/trajectories';
+import { type GroupSummary, type Output, renderReward, summarise, withVerdict } from '@swefarm/trajectories';
 import { renderSummary } from '../view/summary.ts';
 import { EXIT, type ExitCode, exitCode } from './exit.ts';
 import { printStatus, styled, widthOf } from './terminal.ts';
