@@ -1,7 +1,7 @@
 import { describeUnreadableRun } from '@swefarm/shared';
 import { middle, terminalSafe, withVerdict } from '@swefarm/trajectories';
-import { duration } from './progress.ts';
 import { type ColumnOf, left, right, tableOf } from './columns.ts';
+import { duration } from './progress.ts';
 import type { FarmView, WatchedRun } from './watching.ts';
 
 export type ScreenOptions = {
