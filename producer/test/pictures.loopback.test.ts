@@ -1,33 +1,20 @@
 /** Pictures of issues: brought to a folder, tried at an endpoint, shown in commands and exports; against servers on loopback. */
 import { createHash } from 'node:crypto';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fetchPictures, openPictureFolder, PICTURE_LIST } from '@swefarm/datasets';
 import { probePictures } from '@swefarm/runs';
 import type { Instance, Trajectory } from '@swefarm/shared';
 import { bareInstance, startScriptedPolicy } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { exited, linesOf, run, words } from './cli.ts';
+import { listening } from './scene.ts';
 import { storedRollouts, toolTrajectory } from './stored.ts';
 
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n one', 'latin1');
 const GIF = Buffer.from('GIF89a two', 'latin1');
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
-
-async function listening(
-  handle: (request: IncomingMessage, response: ServerResponse) => void,
-): Promise<string> {
-  const server = createServer(handle).listen(0, '127.0.0.1');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  await new Promise((done) => server.once('listening', done));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 const showing = (...addresses: string[]): Instance =>
   bareInstance({ pictures: addresses.map((address) => ({ address })) });

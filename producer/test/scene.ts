@@ -1,7 +1,9 @@
-/** A dataset in a folder, and farms of their own for commands. */
+/** A dataset in a folder, farms of their own for commands, and servers. */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { lines, row } from '@swefarm/datasets/test/rows.ts';
 import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
@@ -44,3 +46,14 @@ export function farmWithWorker(mode: string): string[] {
 /** Waits until the output has two lines. */
 export const twoLines = (output: string): Promise<unknown> =>
   until(async () => existsSync(output) && (await linesOf(output)).length >= 2);
+
+/** The address of a server on the loopback that runs until the test ends. */
+export async function listening(handle: RequestListener): Promise<string> {
+  const server = createServer(handle).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await new Promise((done) => server.once('listening', done));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}

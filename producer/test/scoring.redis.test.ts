@@ -1,18 +1,16 @@
 /** `swefarm score`, `select` and `report` on a real output, with a scripted verifier. */
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { lines } from '@swefarm/datasets/test/rows.ts';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { exited, fakeWorker, linesOf, run, words } from './cli.ts';
-import { flaskRows } from './scene.ts';
+import { flaskRows, listening } from './scene.ts';
 
 type Asked = { path: string; body: Record<string, unknown>; token: string | undefined };
 
 /** A verifier that says yes with the probability that `yes` gives; null: it says something else. */
 async function openVerifier(yes: (asked: Asked, number: number) => number | null | 'busy' | 'refuse') {
   const asked: Asked[] = [];
-  const server = createServer(async (request, response) => {
+  const url = await listening(async (request, response) => {
     const body = JSON.parse(Buffer.concat(await Array.fromAsync(request)).toString()) as Record<
       string,
       unknown
@@ -32,13 +30,8 @@ async function openVerifier(yes: (asked: Asked, number: number) => number | null
       '/rate': { score: share },
     };
     response.end(JSON.stringify(answers[one.path]));
-  }).listen(0, '127.0.0.1');
-  await new Promise((done) => server.once('listening', done));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+  return { url, asked };
 }
 
 async function collected() {

@@ -1,14 +1,15 @@
 /** Steps that `rollout` and `submit` share: read the options of a run, check them on the farm, queue, collect and report. */
-import { type RunFlagValues, rolloutIds, staleLimitWarning, withDeadline } from '@swefarm/runs';
+import { rolloutIds, staleLimitWarning, withDeadline } from '@swefarm/runs';
 import type { Farm, ProducerConfig } from '@swefarm/shared';
-import type { Collected, Output, OutputFormat, OutputRun } from '@swefarm/trajectories';
+import type { Collected, Output, OutputRun } from '@swefarm/trajectories';
 import { parseSets, taggedPath } from '../collection/sets.ts';
 import { type Again, type CollectionValues, openCollection, outputRunOf, readAgain } from './collection.ts';
+import type { Values } from './declare.ts';
 import { requireFitEndpoints } from './endpointcheck.ts';
 import { EXIT, type ExitCode } from './exit.ts';
 import type { Home } from './farm.ts';
 import { producerConfig } from './options.ts';
-import { checkOutputFormat, openRunOutput, readResumedRun } from './outputs.ts';
+import { checkOutputFormat, type OPTIONAL_OUTPUT, openRunOutput, readResumedRun } from './outputs.ts';
 import { type PreparedRun, type PrepareValues, storeApiKey } from './prepare.ts';
 import { reportRunEnd } from './runend.ts';
 import { runSession } from './session.ts';
@@ -16,17 +17,10 @@ import type { Stop } from './stop.ts';
 import { printStatus } from './terminal.ts';
 import { type LocalWorkers, NO_WORKERS } from './workers.ts';
 
-export type DatasetRunValues = PrepareValues &
-  CollectionValues & {
-    output: string | undefined;
-    outputFormat: OutputFormat;
-    copyArtifacts: string | undefined;
-  };
-
-type SetValues = { set: string[] | undefined; run: RunFlagValues; output: string | undefined };
+export type DatasetRunValues = PrepareValues & CollectionValues & Values<typeof OPTIONAL_OUTPUT>;
 
 /** Runs the sets (`--set`) one after the other. Returns the worst exit code; an interruption ends the remaining sets. */
-export async function runSets<O extends SetValues>(
+export async function runSets<O extends Pick<DatasetRunValues, 'set' | 'run' | 'output'>>(
   o: O,
   stop: Stop,
   runOne: (own: O & { tag?: string }) => Promise<ExitCode>,

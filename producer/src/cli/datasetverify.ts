@@ -1,7 +1,6 @@
 /** `swefarm dataset verify`: evaluates each row several times, and writes the rows whose verdicts are stable and correct. */
 import { isDeepStrictEqual } from 'node:util';
-import type { VerbatimRow } from '@swefarm/datasets';
-import { formOf, idOf, openVerbatim, readRow, writeRows } from '@swefarm/datasets';
+import { formOf, idOf, openVerbatim, readRow, type VerbatimRow, writeRows } from '@swefarm/datasets';
 import { appendFindings, registryPath } from '@swefarm/runs';
 import { brokenBecause, UsageError } from '@swefarm/shared';
 import { countNames, inFolder, replaceRecord } from '@swefarm/trajectories';

@@ -1,6 +1,5 @@
 /** `swefarm doctor`: checks everything that a run needs. Prints ok, warn or fail for each check, with the remedy. */
-import type { RunFlagValues } from '@swefarm/runs';
-import { ANY_MODEL, asTree, diagnose, runSettings } from '@swefarm/runs';
+import { ANY_MODEL, asTree, diagnose, type RunFlagValues, runSettings } from '@swefarm/runs';
 import { type Finding, originsOf, PolicyConfig, renderFinding, UsageError } from '@swefarm/shared';
 import { terminalSafe } from '@swefarm/trajectories';
 import { choice, command, defaulted, flag, list, text } from './declare.ts';

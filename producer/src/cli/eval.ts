@@ -1,14 +1,13 @@
 /** `swefarm eval`: grades predictions as the SWE-bench harness does, and writes the same files. */
-import type { Dataset } from '@swefarm/datasets';
 import { describeProblems } from '@swefarm/datasets';
 import { newRunRecord } from '@swefarm/runs';
-import { type ArtifactContent, type Result, type RunRecord, UsageError } from '@swefarm/shared';
+import { type ArtifactContent, type Instance, type Result, UsageError } from '@swefarm/shared';
 import { blankFiles, evaluationStatusOf, filesOf, isFolderName, writeFolder } from '@swefarm/trajectories';
 import { changedPatches, type EvalTask, listEvalTasks } from '../eval/evaltasks.ts';
 import { patchesOf, planEvaluationRun } from '../eval/evaluationrun.ts';
 import { planGrading } from '../eval/gradingplans.ts';
 import { command } from './declare.ts';
-import { EVALUATION, type EvalValues, readEvalInput } from './evalinput.ts';
+import { EVALUATION, readEvalInput } from './evalinput.ts';
 import {
   openEvalOutput,
   readStatuses,
@@ -45,20 +44,23 @@ export const evaluate = command({
     if (!given.rounds[0]?.length) throw new UsageError(`${given.name}: no prediction is left to grade`);
     const chosen = new Set(dataset.instances.map((instance) => instance.instance_id));
     const rounds = given.rounds.map((round) => round.filter(({ instance_id }) => chosen.has(instance_id)));
-    const describe = (instances: Dataset['instances']) =>
-      recordOf(o, { ...dataset, instances }, given.rounds.length);
-    const { evaluation } = describe(dataset.instances);
-    const plans = planGrading(dataset.instances, evaluation.grader);
+    const groupSize = String(given.rounds.length);
+    const flags = { ...o.run, agent: 'patch', kind: 'validation', groupSize, evalTimeout: o.timeout };
+    const describe = (instances: Instance[]) =>
+      newRunRecord({ dataset: { ...dataset, instances }, flags }, false);
+    const { evaluation: settings } = describe(dataset.instances);
+    const plans = planGrading(dataset.instances, settings.grader);
     const items = await listEvalTasks({ logs: o.logsDir, runId, plans }, rounds, given.oldLines);
     const work = planEvaluationRun(items, dataset.instances, describe, begun?.evaluation ?? null);
-    const all = { o, runId, dataset, given, plans, items, work, timeoutSeconds: evaluation.timeout };
-    await announce(all);
+    const timeoutSeconds = settings.timeout;
+    const evaluation = { o, runId, dataset, given, plans, items, work, timeoutSeconds };
+    await announce(evaluation);
     const ended: EvaluationEnds = new Map();
     try {
-      const complete = await evaluateOpen(all, begun, stop, ended);
-      return await writeReports(all, ended, complete);
+      const complete = await evaluateOpen(evaluation, begun, stop, ended);
+      return await writeReports(evaluation, ended, complete);
     } catch (error) {
-      await writeReports(all, ended, false);
+      await writeReports(evaluation, ended, false);
       throw error;
     }
   },
@@ -77,15 +79,6 @@ async function announce({ items, runId }: Evaluation): Promise<void> {
   printStatus(
     `swefarm: evaluated earlier with another patch, and not evaluated again: ${named}; choose another --run-id for a new run`,
   );
-}
-
-function recordOf(
-  o: EvalValues,
-  dataset: Pick<Dataset, 'path' | 'sha256' | 'instances'>,
-  rounds: number,
-): RunRecord {
-  const given = { ...o.run, agent: 'patch', kind: 'validation', groupSize: String(rounds) };
-  return newRunRecord({ dataset, flags: { ...given, evalTimeout: o.timeout } }, false);
 }
 
 /** Evaluates the open tasks. Returns false when a signal ended the evaluation early. `begun`: record of an earlier start. */

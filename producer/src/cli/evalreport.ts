@@ -79,10 +79,8 @@ async function flakyLines({ o, given, items, runId }: Evaluation): Promise<strin
   return [...renderFlaky(flaky, times), `flaky tests: ${path}`];
 }
 
-/** Maximum number of predictions without a verdict that are listed. */
 const SHOWN = 20;
 
-/** Renders the statuses with their counts, and the predictions without a verdict. */
 function renderStatuses(ended: EvaluationEnds, width: number): string {
   const counts = countStatuses([...ended.values()].map(({ end }) => end));
   const names = Math.max(4, ...counts.map(([end]) => end.length)) + GAP;

@@ -9,7 +9,7 @@ export const EXIT = {
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-export type CollectedRun = {
+type CollectedRun = {
   /** Number of judged rollouts by instance id. Every instance of the run has an entry. */
   judgedByGroup: ReadonlyMap<string, number>;
   groupSize: number;

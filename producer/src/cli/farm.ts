@@ -27,10 +27,8 @@ export const openFarmPatiently = async (
     ...(signal ? { signal } : {}),
   });
 
-export type LazyFarm = AsyncDisposable & { farm: () => Promise<Farm> };
-
 /** Returns a farm that is opened at the first call of `farm`. */
-export function lazyFarm(config: () => ProducerConfig): LazyFarm {
+export function lazyFarm(config: () => ProducerConfig) {
   const farm = createLazy(async () => await openFarm(config(), 'producer'));
   return {
     farm: farm.get,

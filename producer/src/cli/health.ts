@@ -1,7 +1,7 @@
 /** `swefarm health`: evaluates the gold patch and the untouched tree of each instance and records the findings. */
 import { appendFindings, registryPath, withEgress } from '@swefarm/runs';
 import { brokenBecause, type Instance } from '@swefarm/shared';
-import { left, right, tableOf } from '../view/tableof.ts';
+import { left, right, tableOf } from '../view/columns.ts';
 import { command, defaulted, flag, whole } from './declare.ts';
 import { EXAMINATION, type Examined, examine } from './examine.ts';
 import { EXIT } from './exit.ts';
@@ -50,7 +50,6 @@ export const health = command({
   },
 });
 
-/** Prints a table on a terminal, and JSON lines elsewhere. */
 async function printFindings(
   instances: readonly Instance[],
   { findings, unjudged }: Pick<Examined, 'findings' | 'unjudged'>,

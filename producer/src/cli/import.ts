@@ -78,5 +78,4 @@ const problemOfId = (id: string): string | null =>
     ? null
     : `the instance id ${JSON.stringify(id).slice(0, 100)}: expected letters, digits, ".", "_" and "-", a letter or digit first`;
 
-/** Maximum number of problems that are printed. */
 const SHOWN = 20;

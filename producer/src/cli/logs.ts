@@ -58,13 +58,11 @@ export const logs = command({
   },
 });
 
-type Options = Parameters<typeof describeTurns>[1];
-
 async function storedTurns(
   farm: Farm,
   locator: string | null,
   json: boolean,
-  options: Options,
+  options: Parameters<typeof describeTurns>[1],
 ): Promise<string> {
   const content = await farm.artifacts.read(locator);
   if (!content?.trajectory) return 'no trajectory is stored for this rollout';

@@ -1,7 +1,6 @@
 /** Options that several commands share, made from the tables of configuration keys and run flags. */
 import { readFileSync } from 'node:fs';
-import type { Dataset, DatasetFilters, RowOptions } from '@swefarm/datasets';
-import { openPictureFolder } from '@swefarm/datasets';
+import { type Dataset, type DatasetFilters, openPictureFolder, type RowOptions } from '@swefarm/datasets';
 import { NOT_FOR_OPEN_RUNS } from '@swefarm/gateway';
 import { RUN_FLAGS, type RunFlag, type RunFlagValues } from '@swefarm/runs';
 import {
@@ -107,7 +106,6 @@ export const DATASET = {
     '--first <n>': whole('only the first n instances, after all other filters'),
   }),
 };
-export type DatasetValues = Values<typeof DATASET>;
 
 const HEALTH = {
   '--health <file>': text('findings of swefarm health (default: health.jsonl in the state folder)'),
@@ -201,12 +199,11 @@ function shownDefault({ constant, default: value, path }: RunFlag): string {
   return ` (default: ${path.at(-1)?.endsWith('_bytes') ? `${Number(value) / 1024 ** 3}g` : value})`;
 }
 
-/** Maximum number of characters of a default that the help shows. */
 const LONGEST_DEFAULT = 12;
 
 /** Reads and filters the dataset that a command names. Throws UsageError. */
 export async function datasetOf(
-  o: { dataset: string } & Values<typeof ROWS> & Partial<DatasetValues>,
+  o: { dataset: string } & Values<typeof ROWS> & Partial<Values<typeof DATASET>>,
   signal?: AbortSignal,
 ): Promise<Dataset> {
   const filters: DatasetFilters = {

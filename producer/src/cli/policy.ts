@@ -11,7 +11,7 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import { terminalSafe } from '@swefarm/trajectories';
-import { left, tableOf } from '../view/tableof.ts';
+import { left, tableOf } from '../view/columns.ts';
 import { choice, command, commands, defaulted, flag, list, text } from './declare.ts';
 import { openFarmPatiently } from './farm.ts';
 import { FARM, producerConfig } from './options.ts';

@@ -1,7 +1,6 @@
 /** Prints a table of the run's results, the paths of files and how to continue. Decides the exit code. */
 import { type RunRecord, startedGroup, type UnreadableResult } from '@swefarm/shared';
-import type { Output } from '@swefarm/trajectories';
-import { type GroupSummary, renderReward, summarise, withVerdict } from '@swefarm/trajectories';
+import { type GroupSummary, type Output, renderReward, summarise, withVerdict } from '@swefarm/trajectories';
 import { renderSummary } from '../view/summary.ts';
 import { EXIT, type ExitCode, exitCode } from './exit.ts';
 import { printStatus, styled, widthOf } from './terminal.ts';
@@ -44,20 +43,20 @@ function verdict(all: GroupSummary, end: RunEnd): string {
   const expected = end.queued?.rollouts ?? end.instanceIds.length * startedGroup(end.record);
   const rate = withVerdict(all) > 0 ? ` (${((100 * all.resolved) / withVerdict(all)).toFixed(1)} %)` : '';
   const scored = all.scored > 0 ? `, ${all.scored} scored, mean reward ${renderReward(all.reward_mean)}` : '';
+  // A group that ends early cancels its longest rollouts.
+  const { turns_mean: judged, cancelled_turns_mean: cancelled } = all;
+  const turns =
+    judged === null || cancelled === null
+      ? ''
+      : ` (mean turns: judged ${judged.toFixed(1)}, cancelled ${cancelled.toFixed(1)} so far)`;
   const parts = [
     `run ${end.record.run_id}: ${all.judged} of ${expected} rollouts judged, ${all.resolved} resolved${rate}${scored}`,
     ...(all.failed > 0 ? [styled('yellow', `${all.failed} failed, without a reward`, process.stderr)] : []),
-    ...(all.cancelled > 0 ? [`${all.cancelled} cancelled${turnsOfCancelled(all)}`] : []),
+    ...(all.cancelled > 0 ? [`${all.cancelled} cancelled${turns}`] : []),
     ...(end.unreadable.length > 0
       ? [styled('yellow', `${end.unreadable.length} with a result that cannot be read`, process.stderr)]
       : []),
     ...(end.complete ? [] : [`${expected - all.rollouts - end.unreadable.length} open`]),
   ];
   return parts.join(', ');
-}
-
-/** Returns the mean turns of judged and cancelled rollouts: a group that ends early cancels its longest rollouts. */
-function turnsOfCancelled({ turns_mean, cancelled_turns_mean }: GroupSummary): string {
-  if (turns_mean === null || cancelled_turns_mean === null) return '';
-  return ` (mean turns: judged ${turns_mean.toFixed(1)}, cancelled ${cancelled_turns_mean.toFixed(1)} so far)`;
 }

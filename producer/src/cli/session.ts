@@ -30,7 +30,6 @@ export type Session = OpenRun & {
   stop: Stop;
 };
 
-/** Time limit for a worker to remove its containers after an error. */
 const REMOVAL_MS = 10_000;
 const WATCH_MS = 2_000;
 

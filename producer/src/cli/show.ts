@@ -48,7 +48,6 @@ export const show = command({
   },
 });
 
-/** Serves a page over one result file until Ctrl-C. */
 async function showWeb(path: string, dataset: string | null, o: FarmValues): Promise<ExitCode> {
   const stop = listenForStop();
   await using late = lazyFarm(() => producerConfig(o));

@@ -2,12 +2,11 @@
 import { type FarmStatus, farmStatus, type RunStatus } from '@swefarm/gateway';
 import { describeUnreadableRun, openFarm, type WorkerRecord } from '@swefarm/shared';
 import { countNames, terminalSafe, withVerdict } from '@swefarm/trajectories';
-import { left, right, tableOf } from '../view/tableof.ts';
+import { left, right, tableOf } from '../view/columns.ts';
 import { command, flag } from './declare.ts';
 import { FARM, producerConfig } from './options.ts';
 import { print, styled, widthOf } from './terminal.ts';
 
-/** Maximum number of runs shown on a terminal. */
 const MOST_RUNS = 20;
 
 export const status = command({

@@ -42,7 +42,10 @@ export const watch = command({
       if (screen) return draw(renderScreen(now, { ...size, paint }));
       return print(o.once ? renderScreen(now, { ...size, height: 1000, paint }) : plainLine(now));
     };
-    if (screen) await enterScreen();
+    if (screen) {
+      await writeTo(process.stdout, ENTER);
+      process.once('exit', () => void process.stdout.write(LEAVE));
+    }
     do {
       try {
         await show();
@@ -57,11 +60,6 @@ export const watch = command({
     return EXIT.allJudged;
   },
 });
-
-async function enterScreen(): Promise<void> {
-  await writeTo(process.stdout, ENTER);
-  process.once('exit', () => void process.stdout.write(LEAVE));
-}
 
 async function draw(text: string): Promise<void> {
   const lines = text.split('\n').map((line) => `${line}${REST_OF_LINE}`);

@@ -9,7 +9,6 @@ export type CollectionSet = {
   flags: Readonly<Record<string, string>>;
 };
 
-/** Long names of settings, by short name. */
 const SHORT: Readonly<Record<string, string>> = { n: 'group-size' };
 
 /** Run flags that a set may contain, by name. A comma ends a value, so flags with several values are excluded. */

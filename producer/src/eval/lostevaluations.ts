@@ -1,11 +1,9 @@
 /** Finds the patches of failed or imported rollouts for a new evaluation, and adds verdict and reward to their lines. */
 import { createReadStream } from 'node:fs';
-import type { RowProblem } from '@swefarm/datasets';
-import { parseJsonLines } from '@swefarm/datasets';
+import { parseJsonLines, type RowProblem } from '@swefarm/datasets';
 import type { RewardOverrides } from '@swefarm/grading';
 import { type RewardFacts, UsageError } from '@swefarm/shared';
-import type { OutputLine, Prediction } from '@swefarm/trajectories';
-import { rewardFields, withoutReward } from '@swefarm/trajectories';
+import { type OutputLine, type Prediction, rewardFields, withoutReward } from '@swefarm/trajectories';
 
 export type LostEvaluations = {
   /** Predictions by round. A round has at most one prediction for each instance. */

@@ -1,6 +1,5 @@
 /** Describes the changes of a regrade, in a line for each rollout whose verdict, reward or tests changed. */
-import type { OutputLine, ReportSummary } from '@swefarm/trajectories';
-import { renderReward } from '@swefarm/trajectories';
+import { type OutputLine, type ReportSummary, renderReward } from '@swefarm/trajectories';
 
 export type GradeVerdict = Pick<OutputLine, 'outcome' | 'resolved' | 'reward'> & {
   reward_row: string | null;

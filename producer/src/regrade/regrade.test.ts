@@ -1,8 +1,7 @@
 import { REWARD_TABLE } from '@swefarm/grading';
 import { InstancePlan, type RewardFacts } from '@swefarm/shared';
 import { bareFacts, bareInstance } from '@swefarm/testkit';
-import type { OutputLine } from '@swefarm/trajectories';
-import { outputLine } from '@swefarm/trajectories';
+import { type OutputLine, outputLine } from '@swefarm/trajectories';
 import { aFailure, aLine, aResult } from '@swefarm/trajectories/test/result.ts';
 import { expect, test } from 'vitest';
 import { mergeEvaluation } from '../eval/lostevaluations.ts';

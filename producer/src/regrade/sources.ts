@@ -5,8 +5,7 @@ import { basename, dirname, join } from 'node:path';
 import { parseJsonLines } from '@swefarm/datasets';
 import type { EvaluationFacts } from '@swefarm/grading';
 import { type ArtifactContent, UsageError } from '@swefarm/shared';
-import type { OutputLine } from '@swefarm/trajectories';
-import { FILES, readIfThere, readReport } from '@swefarm/trajectories';
+import { FILES, type OutputLine, readIfThere, readReport } from '@swefarm/trajectories';
 
 export type StoredLog = {
   log: string;

@@ -1,7 +1,7 @@
 import { describeUnreadableRun } from '@swefarm/shared';
 import { middle, terminalSafe, withVerdict } from '@swefarm/trajectories';
+import { type ColumnOf, left, right, tableOf } from './columns.ts';
 import { duration } from './progress.ts';
-import { type ColumnOf, left, right, tableOf } from './tableof.ts';
 import type { FarmView, WatchedRun } from './watching.ts';
 
 export type ScreenOptions = {
@@ -127,7 +127,6 @@ function failureLines(now: FarmView, { width, paint }: ScreenOptions, most: numb
   return [`${paint('bold', 'recent failures')}  ${causesOf(runs)}`, ...shown].join('\n');
 }
 
-/** Counts failures by class, most frequent first. */
 function causesOf(runs: readonly WatchedRun[]): string {
   const sums: Record<string, number> = {};
   for (const [cause, times] of runs.flatMap(({ failures }) => Object.entries(failures)))
@@ -135,7 +134,6 @@ function causesOf(runs: readonly WatchedRun[]): string {
   return listed(sums);
 }
 
-/** Sorts by count, highest first. */
 const byCount = (counts: Record<string, number>) => Object.entries(counts).sort(([, a], [, b]) => b - a);
 
 const listed = (counts: Record<string, number>): string =>

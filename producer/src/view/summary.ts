@@ -8,7 +8,8 @@ const NUMBERS = ['resolved', 'reward', 'turns', 'seconds'] as const;
 /** Renders a table of at most `width` characters (at least 60), with the causes of failures below the table. */
 export function renderSummary(summary: Summary, width: number): string {
   const { groups, all } = summary;
-  const shown = groups.length > MOST_GROUPS ? groups.filter(isNotable).slice(0, MOST_GROUPS) : groups;
+  const notable = groups.filter(({ failed, resolved }) => failed > 0 || resolved > 0);
+  const shown = groups.length > MOST_GROUPS ? notable.slice(0, MOST_GROUPS) : groups;
   const hidden = groups.length - shown.length;
   const numbers = NUMBERS.map((name) => name.length + GAP + 1);
   const rest = Math.max(60, Math.min(width, 140)) - numbers.reduce((sum, one) => sum + one, 0);
@@ -25,8 +26,6 @@ export function renderSummary(summary: Summary, width: number): string {
   if (groups.length !== 1) body.push(cells(all, hidden > 0 ? `all (${hidden} more)` : 'all'));
   return [renderTable(columns, body), ...causes(summary)].join('\n');
 }
-
-const isNotable = (group: GroupSummary): boolean => group.failed > 0 || group.resolved > 0;
 
 function cells(group: GroupSummary, name: string): string[] {
   const ends = [
@@ -51,6 +50,5 @@ function causes({ all, examples }: Summary): string[] {
   );
 }
 
-/** Sorts names by count, highest first. */
 const sorted = (counts: Record<string, number>): [string, number][] =>
   Object.entries(counts).sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));

@@ -65,11 +65,9 @@ function describeMessage(
   return [section(title, messageText(withNamedPictures(message), options), options), ...commands];
 }
 
-const section = (title: string, text: string, options: TranscriptOptions): string =>
-  `${options.heading(rule(title, options.width))}\n${text}`;
-
-function rule(title: string, width: number): string {
-  return `── ${title} ${'─'.repeat(Math.max(3, Math.min(width, 100) - title.length - 5))}`;
+function section(title: string, text: string, { heading, width }: TranscriptOptions): string {
+  const rest = '─'.repeat(Math.max(3, Math.min(width, 100) - title.length - 5));
+  return `${heading(`── ${title} ${rest}`)}\n${text}`;
 }
 
 function turnTitle({ turn, number }: Answered): string {

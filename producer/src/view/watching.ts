@@ -23,14 +23,9 @@ export type RecentFailure = Pick<Result, 'rollout_id' | 'node' | 'finished_at'> 
   message: string;
 };
 
-export type FarmView = {
+export type FarmView = Omit<FarmStatus, 'runs'> & {
   at: number;
-  redis: string;
-  queue: FarmStatus['queue'];
-  workers: FarmStatus['workers'];
   runs: WatchedRun[];
-  /** Runs that this version cannot read. */
-  unreadable: FarmStatus['unreadable'];
   /** Number of running rollouts by stage. */
   stages: Record<string, number>;
   /** Mean seconds of each stage, over the most recently judged rollouts. */
@@ -66,13 +61,9 @@ export function watchFarm(farm: Farm, runId?: string): () => Promise<FarmView> {
     failures = failures.sort((a, b) => b.finished_at - a.finished_at).slice(0, MOST_FAILURES);
     looks.push({ at, committed: new Map(status.runs.map((run) => [run.run_id, run.committed])) });
     while (looks.length > 2 && at - (looks[0]?.at ?? 0) > WINDOW_MS) looks.shift();
-    const { redis, queue, workers, unreadable } = status;
     return {
+      ...status,
       at,
-      redis,
-      queue,
-      workers,
-      unreadable,
       failures,
       runs: await Promise.all(runs.map((run) => watchedRun(farm, run, running, looks))),
       stages: countNames(running.map(({ stage }) => stage)),
@@ -87,18 +78,15 @@ async function readTail(farm: Farm, runId: string, tails: Map<string, RunTail>):
   tails.set(runId, tail);
   const fresh: Result[] = [];
   const failures: RecentFailure[] = [];
-  for (;;) {
+  for (let count = BATCH; count >= BATCH; ) {
     const { results, unreadable, last_id } = await farm.results.read(runId, tail.cursor, { count: BATCH });
     fresh.push(...results.map(({ result }) => result));
-    failures.push(
-      ...results.flatMap(({ result }) => failureOf(result)),
-      ...unreadable.map(unreadableFailure),
-    );
+    failures.push(...unreadable.map(unreadableFailure));
     tail.cursor = last_id;
-    if (results.length + unreadable.length < BATCH) break;
+    count = results.length + unreadable.length;
   }
   tail.recent = [...tail.recent, ...fresh.filter((one) => one.outcome === 'judged')].slice(-MOST_RESULTS);
-  return failures;
+  return [...failures, ...fresh.flatMap(failureOf)];
 }
 
 function failureOf({ rollout_id, node, finished_at, failure }: Result): RecentFailure[] {
