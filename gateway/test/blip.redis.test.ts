@@ -2,51 +2,32 @@
 
 import { redisUrl, testConfig, testFarm } from '@swefarm/runs/test/farm.ts';
 import { type Farm, Secret } from '@swefarm/shared';
-import { startFaultProxy, startRedis, until } from '@swefarm/testkit';
-import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
+import { startFaultProxy, until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { bearer, testGateway } from './gateway.ts';
-import { post, type Reply, row } from './gym.ts';
+import { gatewayWithUser, testGateway } from './gateway.ts';
+import { finish, post, queued, rolloutOf, row, untilQueued } from './gym.ts';
 
 const opened = async (farm: Farm): Promise<string[]> =>
   (await Promise.all((await farm.runs.list()).map(({ run_id }) => farm.groups.rollouts(run_id)))).flat();
 
-const queued = async (farm: Farm): Promise<string[]> =>
-  (await farm.queue().getJobs(['prioritized', 'waiting'])).flatMap((job) => (job.id ? [job.id] : []));
-
-async function finish(farm: Farm): Promise<void> {
-  for (const id of await queued(farm)) {
-    const run = await farm.runs.get(id.slice(0, id.indexOf('.')));
-    if (run) await commitRollout(farm, run, id);
-  }
-}
-
 test('a repeated request takes over a rollout whose job could not be queued', async () => {
-  const server = await startRedis();
-  onTestFinished(() => server[Symbol.asyncDispose]());
-  await server.cli('ACL', 'SETUSER', 'gw', 'on', '>gw-password', '~*', '+@all');
-  const { farm, ...at } = await testGateway({
-    redis_url: new Secret(server.url),
-    redis_username: 'gw',
-    redis_password: new Secret('gw-password'),
-  });
+  const { farm, allow, ...at } = await gatewayWithUser();
   const prefix = at.config.redis_prefix;
   const rows = Array.from({ length: 8 }, (_, index) => row({ _ng_rollout_index: index >> 1 }));
   // Only the job is missing.
   const but = ['run:*', 'runs', 'calls:*', 'unfinished', 'policies', 'cancel-epoch'].map(
     (key) => `~${prefix}:${key}`,
   );
-  await server.cli('ACL', 'SETUSER', 'gw', 'resetkeys', '%R~*', ...but);
+  await allow('resetkeys', '%R~*', ...but);
   const refused = await Promise.all(rows.map((one) => post(at.url, one)));
   expect(refused.map(({ status }) => status)).toEqual(rows.map(() => 503));
   const before = await opened(farm);
   expect(before).toHaveLength(8);
-  await server.cli('ACL', 'SETUSER', 'gw', 'allkeys');
+  await allow('allkeys');
   const asked = rows.map((one) => post(at.url, one));
-  await until(async () => (await queued(farm)).length === 8);
+  await untilQueued(farm, 8);
   await finish(farm);
-  const replies = await Promise.all(asked.map(async (one) => (await one).json() as Promise<Reply>));
-  expect(replies.map(({ rollout_id }) => rollout_id).toSorted()).toEqual(before.toSorted());
+  expect((await Promise.all(asked.map(rolloutOf))).toSorted()).toEqual(before.toSorted());
   expect(await opened(farm)).toHaveLength(8);
   expect(await farm.calls.count()).toEqual({ connected: 0, orphaned: 0 });
 });
@@ -66,14 +47,10 @@ test('a post makes one rollout although connections to Redis break at any moment
   // Gym's client repeats the request after every error.
   const insist = async (body: unknown): Promise<string> => {
     for (;;) {
-      const reply = await fetch(`${url}/run`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...bearer() },
-        body: JSON.stringify(body),
-      }).catch(() => null);
+      const reply = await post(url, body).catch(() => null);
       if (reply?.status === 200) {
         done++;
-        return ((await reply.json()) as Reply).rollout_id;
+        return await rolloutOf(reply);
       }
       await reply?.body?.cancel();
       await new Promise((resolve) => setTimeout(resolve, 100));

@@ -18,10 +18,7 @@ test('an id that got 503 runs again, and is remembered once it is judged', async
 
 test('a rollout past the deadline of its row is cancelled, counted from the first request', async () => {
   const never = gate();
-  const { url, farm, player } = await startTrainer(async () => {
-    await never.opened;
-    return judged(1);
-  });
+  const { url, farm, player } = await startTrainer(never.resolved);
   const body = row({ _rowidx: 0, rollout_timeout_s: 10 });
   const cut = new AbortController();
   const begun = performance.now();
@@ -45,13 +42,8 @@ test('a rollout past the deadline of its row is cancelled, counted from the firs
 
 test('a collector that returns after the grace of trainers finds all its rollouts', async () => {
   const rest = gate();
-  const { url, farm, player } = await startTrainer(
-    async () => {
-      await rest.opened;
-      return judged(1);
-    },
-    { gateway_grace_seconds: 0.2, gateway_collector_grace_seconds: 60 },
-  );
+  const grace = { gateway_grace_seconds: 0.2, gateway_collector_grace_seconds: 60 };
+  const { url, farm, player } = await startTrainer(rest.resolved, grace);
   const rows = Array.from({ length: 40 }, (_, at) => row({ _ng_task_index: at, _ng_rollout_index: 0 }));
   const cut = new AbortController();
   const signal = cut.signal;

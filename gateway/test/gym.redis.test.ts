@@ -1,15 +1,9 @@
 import type { Farm } from '@swefarm/shared';
 import { until } from '@swefarm/testkit';
-import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { aFailure } from '@swefarm/trajectories/test/result.ts';
 import { expect, test } from 'vitest';
 import { bearer, testGateway } from './gateway.ts';
-import { POLICY, post, type Reply, row } from './gym.ts';
-
-const waiting = async (farm: Farm): Promise<string[]> =>
-  (await farm.queue().getJobs(['prioritized', 'waiting']))
-    .flatMap((job) => (job.id ? [job.id] : []))
-    .toSorted();
+import { finish, INSTANCE, POLICY, post, queued, rolloutOf, row, untilQueued } from './gym.ts';
 
 /** All rollouts of all runs. */
 async function rollouts(farm: Farm): Promise<number> {
@@ -20,18 +14,10 @@ async function rollouts(farm: Farm): Promise<number> {
   return left + counts.reduce((sum, count) => sum + count.committed, 0);
 }
 
-async function finish(farm: Farm, over: Parameters<typeof commitRollout>[3] = {}): Promise<void> {
-  for (const job of await farm.queue().getJobs(['prioritized', 'waiting'])) {
-    const run = await farm.runs.get(job.data.run_id);
-    if (run) await commitRollout(farm, run, job.data.rollout_id, over);
-    await job.remove();
-  }
-}
-
 test('a row is answered when its rollout ends, with floats as floats and no repeated header', async () => {
   const { url, farm } = await testGateway();
   const asked = post(url, row({ _ng_task_index: 0, _ng_rollout_index: 0 }));
-  await until(async () => (await waiting(farm)).length === 1);
+  await untilQueued(farm, 1);
   await finish(farm);
   const reply = await asked;
   expect(reply.status).toBe(200);
@@ -57,15 +43,15 @@ test('a row is answered when its rollout ends, with floats as floats and no repe
 test('equal siblings are separate rollouts, and an answered rollout is not answered again', async () => {
   const { url, farm } = await testGateway();
   const asked = Array.from({ length: 3 }, () => post(url, row({ _ng_rollout_index: 0 })));
-  await until(async () => (await waiting(farm)).length === 3);
+  await untilQueued(farm, 3);
   await finish(farm);
-  const ids = await Promise.all(asked.map(async (one) => ((await (await one).json()) as Reply).rollout_id));
+  const ids = await Promise.all(asked.map(rolloutOf));
   expect(new Set(ids).size).toBe(3);
   // The same body again, as in a later step.
   const later = post(url, row({ _ng_rollout_index: 0 }));
-  await until(async () => (await waiting(farm)).length === 1);
+  await untilQueued(farm, 1);
   await finish(farm);
-  expect(ids).not.toContain(((await (await later).json()) as Reply).rollout_id);
+  expect(ids).not.toContain(await rolloutOf(later));
 });
 
 test('a caller whose connection dropped finds its rollout again, once', async () => {
@@ -73,16 +59,15 @@ test('a caller whose connection dropped finds its rollout again, once', async ()
   const cut = new AbortController();
   const body = row({ _ng_rollout_index: 0 });
   const lost = [post(url, body, { signal: cut.signal }), post(url, body, { signal: cut.signal })];
-  await until(async () => (await waiting(farm)).length === 2);
-  const before = await waiting(farm);
+  await untilQueued(farm, 2);
+  const before = await queued(farm);
   cut.abort();
   await Promise.allSettled(lost);
   await until(async () => (await farm.calls.count()).orphaned === 2);
   const again = [post(url, body), post(url, body), post(url, body)];
-  await until(async () => (await waiting(farm)).length === 3);
+  await untilQueued(farm, 3);
   await finish(farm, { exit_status: 'submitted' });
-  const replies = await Promise.all(again.map(async (one) => (await one).json() as Promise<Reply>));
-  const ids = replies.map((reply) => reply.rollout_id);
+  const ids = await Promise.all(again.map(rolloutOf));
   expect(ids).toEqual(expect.arrayContaining(before));
   expect(new Set(ids).size).toBe(3);
 });
@@ -92,16 +77,12 @@ test.each([
   ['a header', {}, { 'idempotency-key': 'k1' }],
 ])('an id in %s makes one rollout of all calls, also after the answer', async (_where, fields, headers) => {
   const { url, farm } = await testGateway();
-  const asked = Array.from({ length: 4 }, () =>
-    post(url, row({ _ng_rollout_index: 0, ...fields }), { headers }),
-  );
-  await until(async () => (await waiting(farm)).length > 0);
+  const send = () => post(url, row({ _ng_rollout_index: 0, ...fields }), { headers });
+  const asked = Array.from({ length: 4 }, send);
+  await until(async () => (await queued(farm)).length > 0);
   await finish(farm);
-  const replies = await Promise.all(asked.map(async (one) => (await one).json() as Promise<Reply>));
-  const late = (await (
-    await post(url, row({ _ng_rollout_index: 0, ...fields }), { headers })
-  ).json()) as Reply;
-  expect(new Set([...replies, late].map((reply) => reply.rollout_id)).size).toBe(1);
+  const ids = await Promise.all(asked.map(rolloutOf));
+  expect(new Set([...ids, await rolloutOf(send())]).size).toBe(1);
   expect(await rollouts(farm)).toBe(1);
 });
 
@@ -109,17 +90,17 @@ test('a rollout whose caller does not return is cancelled after the grace', asyn
   const { url, farm } = await testGateway({ gateway_collector_grace_seconds: 0.5 });
   const cut = new AbortController();
   const lost = post(url, row({ _ng_rollout_index: 0 }), { signal: cut.signal });
-  await until(async () => (await waiting(farm)).length === 1);
-  const [id = ''] = await waiting(farm);
+  await untilQueued(farm, 1);
+  const [id = ''] = await queued(farm);
   cut.abort();
   await lost.catch(() => undefined);
   await until(async () => (await farm.cancel.isCancelled([id])).get(id) === 'orphan');
   // The same call is new after the cancellation.
   const again = post(url, row({ _ng_rollout_index: 0 }));
-  await until(async () => (await waiting(farm)).length === 2);
+  await untilQueued(farm, 2);
   for (const job of await farm.queue().getJobs(['prioritized'])) if (job.id === id) await job.remove();
   await finish(farm);
-  expect(((await (await again).json()) as Reply).rollout_id).not.toBe(id);
+  expect(await rolloutOf(again)).not.toBe(id);
 });
 
 test('failures are answered in the mode of the caller', async () => {
@@ -128,7 +109,7 @@ test('failures are answered in the mode of the caller', async () => {
   const answerOf = async (mode: 'collector' | 'nemo-rl' | 'auto', fields: Record<string, unknown>) => {
     const { url, farm } = await testGateway({ gateway_failures: mode });
     const asked = post(url, row(fields));
-    await until(async () => (await waiting(farm)).length === 1);
+    await untilQueued(farm, 1);
     await finish(farm, over);
     const reply = await asked;
     return { status: reply.status, body: (await reply.json()) as Record<string, unknown> };
@@ -139,21 +120,20 @@ test('failures are answered in the mode of the caller', async () => {
   expect(await answerOf('nemo-rl', { _ng_rollout_index: 0 })).toMatchObject(row503);
   expect(await answerOf('auto', { _ng_rollout_index: 0 })).toMatchObject(row200);
   expect(await answerOf('auto', { _rowidx: 0 })).toMatchObject(row503);
-  expect(await answerOf('auto', { _rowidx: 0, _ng_rollout_index: 0, _ng_task_index: 0 })).toMatchObject(
-    row503,
-  );
+  const numbered = { _rowidx: 0, _ng_rollout_index: 0, _ng_task_index: 0 };
+  expect(await answerOf('auto', numbered)).toMatchObject(row503);
 });
 
 test('a sync trainer gets new rollouts until its deadline, then a failure', async () => {
   const { url, farm } = await testGateway({ gateway_failures: 'nemo-rl-sync', gateway_max_hold_seconds: 3 });
   const asked = post(url, row());
-  await until(async () => (await waiting(farm)).length === 1);
+  await untilQueued(farm, 1);
   const reply = await asked;
   expect(reply.status).toBe(503);
   expect(await reply.json()).toMatchObject({
     error: { code: 'hold_expired', message: expect.stringContaining('this step ends with an error') },
   });
-  const [id = ''] = await waiting(farm);
+  const [id = ''] = await queued(farm);
   expect((await farm.cancel.isCancelled([id])).get(id)).toBe('deadline');
 });
 
@@ -191,14 +171,14 @@ test('bad rows are refused by field, and other rows run', async () => {
     expect(error.message).toMatch(/expected|unknown|larger than/);
     expect(error.message).not.toMatch(/undefined|Invalid input/);
   }
-  await until(async () => (await waiting(farm)).length === 1);
+  await untilQueued(farm, 1);
   await finish(farm);
   expect((await good).status).toBe(200);
 });
 
 test('rows of both forms give policy and key, and no record contains the key', async () => {
   const { url, farm } = await testGateway();
-  const { responses_create_params, agent_ref, policy_base_url, policy_model_name, ...instance } = row();
+  const { responses_create_params, agent_ref, policy_model_name } = row();
   const asked = post(url, {
     agent_ref,
     policy_base_url: ['http://127.0.0.1:9/v1', 'http://127.0.0.1:10/v1'],
@@ -212,14 +192,14 @@ test('rows of both forms give policy and key, and no record contains the key', a
         base_commit: 'c1',
         problem_statement: 'Still.',
         golden_patch: 'p',
-        instance_dict: JSON.stringify(instance),
+        instance_dict: JSON.stringify(INSTANCE),
       },
     },
     max_sequence_tokens: 12_000,
     policy_version: '7',
     _rowidx: 3,
   });
-  await until(async () => (await waiting(farm)).length === 1);
+  await untilQueued(farm, 1);
   const [run] = await farm.runs.list();
   expect(run).toMatchObject({
     kind: 'training',
@@ -253,7 +233,7 @@ test('a row may lower the sequence tokens that the operator allows, but not rais
   const asked = limits.map((limit) =>
     post(url, row({ max_sequence_tokens: limit, instance_id: `a__b-${limit}` })),
   );
-  await until(async () => (await waiting(farm)).length === limits.length);
+  await untilQueued(farm, limits.length);
   const runs = await farm.runs.list();
   expect(runs.map(({ agent }) => agent.max_sequence_tokens).sort()).toEqual([1000, 500]);
   expect((await post(url, row({ max_sequence_tokens: 0 }))).status).toBe(400);

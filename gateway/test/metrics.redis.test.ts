@@ -4,7 +4,7 @@ import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { expect, onTestFinished, test } from 'vitest';
 import { bearer, testGateway } from './gateway.ts';
-import { POLICY, post, row } from './gym.ts';
+import { INSTANCE, post, RUN, row } from './gym.ts';
 
 const WORKER = {
   ...{ worker: 'w1', node: 'n1', runtime: 'rootfs', slots: 4, active: 1, started_at: 1, paused: null },
@@ -77,9 +77,7 @@ test('with a file of prices, runs and calls have prices, and /metrics has their 
   const { url, farm } = await testGateway({ prices });
   const ended = new AbortController();
   onTestFinished(() => ended.abort());
-  const { policy_base_url, policy_model_name, responses_create_params, agent_ref, ...instance } = row();
-  const run = { policy: { urls: [POLICY.policy_base_url], model: POLICY.policy_model_name } };
-  const submitted = await post(url, { instances: [instance], run }, { path: '/v1/runs' });
+  const submitted = await post(url, { instances: [INSTANCE], run: RUN }, { path: '/v1/runs' });
   const { run_id } = (await submitted.json()) as { run_id: string };
   post(url, row(), { signal: ended.signal }).catch(() => undefined);
   await expect

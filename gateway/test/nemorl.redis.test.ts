@@ -4,7 +4,7 @@ import { asyncCollector, bareFacts, type Post, singleController, until, weightOf
 import { expect, test } from 'vitest';
 import { row } from './gym.ts';
 import { type Decide, failed, judged, withheld } from './player.ts';
-import { gate, startTrainer } from './trainer.ts';
+import { committed, gate, startTrainer } from './trainer.ts';
 
 test('asynchronous collector: a failure among 12 costs one rollout, not the batch', async () => {
   const { player, send, statuses } = await startTrainer((nth) =>
@@ -72,11 +72,10 @@ test('a trainer that ignores masks drops a prompt whose reward is withheld', asy
   });
   // This trainer would train on a masked answer, so it gets none.
   const honouring = await startTrainer(decide, { gateway_mask_sample: 'honoured' });
-  const masked = await singleController(row(), 4, honouring.send);
-  if (masked.end !== 'committed') throw new Error(masked.end);
+  const masked = committed(await singleController(row(), 4, honouring.send));
   expect(honouring.statuses).toEqual([200, 200, 200, 200]);
   expect(honouring.player.seen).toHaveLength(4);
-  const [sample, ...others] = masked.samples.toSorted((a, b) => Number(b.masked) - Number(a.masked));
+  const [sample, ...others] = masked.toSorted((a, b) => Number(b.masked) - Number(a.masked));
   if (!sample) throw new Error('no sample');
   expect(sample).toMatchObject({ masked: true, reward: 0, trainedTurns: 2 });
   expect(others.map((other) => other.masked)).toEqual([false, false, false]);
@@ -87,11 +86,7 @@ test('a trainer that ignores masks drops a prompt whose reward is withheld', asy
 test('asynchronous collector: rows that are sent again take over their rollouts', async () => {
   const rest = gate();
   const { player, send } = await startTrainer(
-    async (_nth, id) => {
-      if (id.includes('broken')) return failed('image_not_found', 'image');
-      await rest.opened;
-      return judged(1);
-    },
+    (nth, id) => (id.includes('broken') ? failed('image_not_found', 'image') : rest.resolved(nth, id)),
     { gateway_failures: 'nemo-rl-sync' },
   );
   const prompts = ['a__b-0', 'broken__b-1', 'a__b-2'].map((instance_id) => row({ instance_id }));
@@ -117,8 +112,7 @@ test('a rollout judged after the 422 of its sibling answers its row when it is s
     if (++sent > 2) await sleep(1_000);
     return await send(body);
   };
-  const group = await singleController(row(), 2, late);
-  if (group.end !== 'committed') throw new Error(group.end);
+  committed(await singleController(row(), 2, late));
   expect(player.seen).toHaveLength(3);
   expect(statuses.toSorted()).toEqual([200, 200, 422, 503]);
 });

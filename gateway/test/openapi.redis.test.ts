@@ -1,22 +1,18 @@
 /** The OpenAPI document of `/v1` is valid, complete, and matches the answers of a gateway. */
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { testConfig, testFarm, testFolder } from '@swefarm/runs/test/farm.ts';
-import { type Farm, Secret, silentLog } from '@swefarm/shared';
-import { madeLiveTurn, madeTrajectory, plantResult, rawRedis, startRedis } from '@swefarm/testkit';
+import { testConfig, testFarm } from '@swefarm/runs/test/farm.ts';
+import { type Farm, silentLog } from '@swefarm/shared';
+import { madeLiveTurn, madeTrajectory, plantResult, rawRedis } from '@swefarm/testkit';
 import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { aReport } from '@swefarm/trajectories/test/result.ts';
 import { expect, onTestFinished, test } from 'vitest';
 import { createApp } from '../src/access/app.ts';
 import { registerRoutes } from '../src/server.ts';
 import { type Contract, createContract, fetchDocument, operationsOf } from './contract.ts';
-import { testGateway } from './gateway.ts';
-import { POLICY, row } from './gym.ts';
+import { callersFile, gatewayWithUser, testGateway } from './gateway.ts';
+import { INSTANCE, RUN } from './gym.ts';
 
-const { policy_base_url, policy_model_name, responses_create_params, agent_ref, ...instance } = row();
-const RUN = { policy: { urls: [POLICY.policy_base_url], model: POLICY.policy_model_name } };
-const SUBMISSION = { instances: [instance], group_size: 3, run: RUN };
+const SUBMISSION = { instances: [INSTANCE], group_size: 3, run: RUN };
 
 test('the document is valid OpenAPI, and needs a token', async () => {
   const { url } = await testGateway();
@@ -68,24 +64,13 @@ test('the routes of /v1 and the document are the same set', async () => {
 
 /** Callers with their own tokens: a trainer, another caller, and one with a quota of one request a minute. */
 async function gatewayOfThree() {
-  const path = join(await testFolder(), 'callers.yaml');
-  await writeFile(`${path}.trainer`, 'token-of-trainer');
-  await writeFile(`${path}.stranger`, 'token-of-stranger');
-  await writeFile(`${path}.hasty`, 'token-of-hasty');
-  await writeFile(
-    path,
-    `callers:
-  - {name: trainer, token_file: ${path}.trainer, policies: ['*'], kinds: [validation]}
-  - {name: stranger, token_file: ${path}.stranger, policies: []}
-  - {name: hasty, token_file: ${path}.hasty, max_requests_per_minute: 1}
-`,
-  );
-  return await testGateway({
-    gateway_callers: path,
-    gateway_token: null,
-    gateway_body_bytes: 100_000,
-    max_cpus: 4,
+  const path = await callersFile({
+    trainer: "policies: ['*'], kinds: [validation]",
+    stranger: 'policies: []',
+    hasty: 'max_requests_per_minute: 1',
   });
+  const limits = { gateway_body_bytes: 100_000, max_cpus: 4 };
+  return await testGateway({ gateway_callers: path, gateway_token: null, ...limits });
 }
 
 const token = 'token-of-trainer';
@@ -163,14 +148,8 @@ async function askRollouts(ask: Ask, farm: Farm, done: string): Promise<void> {
 
 async function askPage(ask: Ask, farm: Farm, run: string, done: string): Promise<void> {
   await farm.registry.beat({
-    worker: 'w1',
-    node: 'here',
-    runtime: 'docker',
-    slots: 4,
-    active: 1,
-    started_at: Date.now(),
-    metrics: null,
-    paused: null,
+    ...{ worker: 'w1', node: 'here', runtime: 'docker', slots: 4, active: 1 },
+    ...{ started_at: Date.now(), metrics: null, paused: null },
   });
   const [running = ''] = await farm.groups.open(run);
   const where = { worker: 'w1', node: 'here', stage: 'agent', attempt: 1, turns: 1 };
@@ -209,7 +188,7 @@ async function askPolicies(ask: Ask): Promise<void> {
 }
 
 async function askSessions(ask: Ask, farm: Farm): Promise<void> {
-  const request = { request_id: 'r1', instance };
+  const request = { request_id: 'r1', instance: INSTANCE };
   const { session_id: id } = await ask('POST /v1/sessions', 200, { body: request });
   const differs = { ...request, sandbox: { cpus: 3 } };
   expect(await ask('POST /v1/sessions', 409, { body: differs })).toMatchObject({
@@ -272,10 +251,8 @@ async function askRefusals(ask: Ask): Promise<void> {
   await ask('POST /v1/runs', 413, { body: { ...SUBMISSION, more: 'x'.repeat(100_000) } });
   await ask('POST /v1/runs', 400, { body: { ...SUBMISSION, more: 1 } });
   const stranger = { token: 'token-of-stranger' };
-  await ask('POST /v1/runs', 403, {
-    body: { ...SUBMISSION, run: { ...RUN, kind: 'validation' } },
-    ...stranger,
-  });
+  const validation = { ...SUBMISSION, run: { ...RUN, kind: 'validation' } };
+  await ask('POST /v1/runs', 403, { body: validation, ...stranger });
   const hasty = { token: 'token-of-hasty' };
   await ask('GET /v1/runs', 200, hasty);
   await ask('GET /v1/runs', 429, hasty);
@@ -283,17 +260,10 @@ async function askRefusals(ask: Ask): Promise<void> {
 
 /** Redis that refuses every key. */
 async function askWithRedisAway(contract: Contract): Promise<void> {
-  const server = await startRedis();
-  onTestFinished(() => server[Symbol.asyncDispose]());
-  await server.cli('ACL', 'SETUSER', 'gw', 'on', '>gw-password', '~*', '+@all');
-  const { url } = await testGateway({
-    redis_url: new Secret(server.url),
-    redis_username: 'gw',
-    redis_password: new Secret('gw-password'),
-  });
-  await server.cli('ACL', 'SETUSER', 'gw', 'resetkeys');
+  const { url, allow } = await gatewayWithUser();
+  await allow('resetkeys');
   await contract.ask(url, 'GET /v1/runs', 503);
   await contract.ask(url, 'POST /v1/runs', 503, { body: SUBMISSION });
   await contract.ask(url, 'GET /v1/page/overview', 503);
-  await server.cli('ACL', 'SETUSER', 'gw', 'allkeys');
+  await allow('allkeys');
 }

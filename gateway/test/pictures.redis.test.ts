@@ -1,16 +1,14 @@
 /** Rows with pictures over HTTP are refused with a remedy, unless the run drops pictures. */
 import { expect, test } from 'vitest';
 import { testGateway } from './gateway.ts';
-import { POLICY, post, row } from './gym.ts';
+import { INSTANCE, post, RUN, row } from './gym.ts';
 
-const { policy_base_url, policy_model_name, responses_create_params, agent_ref, ...instance } = row();
 const image_assets = JSON.stringify({ problem_statement: ['https://x.example/a.png'] });
-const RUN = { policy: { urls: [POLICY.policy_base_url], model: POLICY.policy_model_name } };
 
 test('a run without its pictures is refused, unless it drops them', async () => {
   const { url, farm } = await testGateway();
   const submit = (agent: object) =>
-    post(url, { instances: [{ ...instance, image_assets }], run: { ...RUN, agent } }, { path: '/v1/runs' });
+    post(url, { instances: [{ ...INSTANCE, image_assets }], run: { ...RUN, agent } }, { path: '/v1/runs' });
   const refused = await submit({});
   expect([refused.status, await refused.json()]).toMatchObject([
     422,
@@ -24,7 +22,7 @@ test('a run without its pictures is refused, unless it drops them', async () => 
   const taken = await submit({ pictures: 'drop' });
   expect(taken.status).toBe(201);
   const { run_id } = (await taken.json()) as { run_id: string };
-  const stored = await farm.runs.getInstance(run_id, String(instance.instance_id));
+  const stored = await farm.runs.getInstance(run_id, String(INSTANCE.instance_id));
   expect(stored?.pictures).toBeUndefined();
   expect(stored?.problem_statement).toContain('https://x.example/a.png');
 });

@@ -1,12 +1,5 @@
 import { expect, test } from 'vitest';
-import { bearer, testGateway } from './gateway.ts';
-
-async function ask(url: string, method: string, body?: object) {
-  const headers = { ...bearer(), ...(body ? { 'content-type': 'application/json' } : {}) };
-  const reply = await fetch(url, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) });
-  const text = await reply.text();
-  return { status: reply.status, body: text === '' ? null : JSON.parse(text) };
-}
+import { ask, testGateway } from './gateway.ts';
 
 test('a trainer sets the state of its policy around a weight update', async () => {
   const { url } = await testGateway();

@@ -5,18 +5,12 @@ import { openRow, readDataset, toInstance } from '@swefarm/datasets';
 import { FAMILY_ROWS } from '@swefarm/datasets/test/familyrows.ts';
 import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { expect, onTestFinished, test } from 'vitest';
-import { bearer, testGateway } from './gateway.ts';
-import { POLICY, post, row } from './gym.ts';
-
-const { policy_base_url, policy_model_name, responses_create_params, agent_ref, ...instance } = row();
-const RUN = { policy: { urls: [POLICY.policy_base_url], model: POLICY.policy_model_name } };
+import { ask, testGateway } from './gateway.ts';
+import { INSTANCE as instance, post, RUN } from './gym.ts';
 
 test('a run is submitted, followed, cancelled and read over HTTP', async () => {
   const { url, farm } = await testGateway();
-  const get = async (path: string) => {
-    const reply = await fetch(`${url}${path}`, { headers: bearer() });
-    return { status: reply.status, body: (await reply.json()) as Record<string, never> };
-  };
+  const get = (path: string) => ask(`${url}${path}`, 'GET');
   const body = { instances: [instance], group_size: 3, run: RUN };
   const headers = { 'idempotency-key': 'step 1' };
   const submitted = await post(url, body, { path: '/v1/runs', headers });
@@ -35,7 +29,7 @@ test('a run is submitted, followed, cancelled and read over HTTP', async () => {
   if (record) await commitRollout(farm, record, first);
   const batch = await poll;
   expect(batch.body).toMatchObject({ results: [{ rollout_id: first, reward: 1 }] });
-  const { last_id } = batch.body as unknown as { last_id: string };
+  const { last_id } = batch.body;
   expect((await get(`/v1/runs/${run_id}/results?after=${last_id}`)).body).toEqual({
     results: [],
     unreadable: [],
@@ -51,6 +45,8 @@ test('a run is submitted, followed, cancelled and read over HTTP', async () => {
   expect([...(await farm.cancel.isCancelled([first, second])).keys()]).toEqual([second]);
 });
 
+const BAD = { agent: { step_limit: 'x' } };
+
 test.each([
   ['POST', '/v1/runs', { instances: [] }, 400, 'instances'],
   ['POST', '/v1/runs', { instances: ['who__knows-1'], run: RUN }, 404, 'instances.0'],
@@ -58,13 +54,7 @@ test.each([
   ['POST', '/v1/runs', { instances: [instance] }, 422, 'run.policy.urls'],
   ['POST', '/v1/runs', { instances: [instance], budget_tokens: 5 }, 400, 'budget_tokens'],
   ['POST', '/v1/runs', { instances: [instance], run: { agnet: {} } }, 422, 'run.agnet'],
-  [
-    'POST',
-    '/v1/runs',
-    { instances: [instance], run: { ...RUN, agent: { step_limit: 'x' } } },
-    422,
-    'run.agent.step_limit',
-  ],
+  ['POST', '/v1/runs', { instances: [instance], run: { ...RUN, ...BAD } }, 422, 'run.agent.step_limit'],
   ['POST', '/v1/runs', { instances: [instance], group_size: 0, run: RUN }, 400, 'group_size'],
   ['POST', '/v1/runs', { instances: [instance], run: RUN, more: 1 }, 400, 'more'],
   ['POST', '/v1/runs', { instances: [{}], run: RUN }, 422, 'instances.0.instance_id'],
@@ -77,9 +67,8 @@ test.each([
   ['GET', '/v1/rollouts/r0.a.0', undefined, 404, 'run'],
 ])('%s %s %j: %i', async (method, path, body, status, field) => {
   const { url } = await testGateway();
-  const reply =
-    method === 'GET' ? await fetch(`${url}${path}`, { headers: bearer() }) : await post(url, body, { path });
-  const { error } = (await reply.json()) as { error: { field?: string; message: string } };
+  const reply = await ask(`${url}${path}`, method, body);
+  const { error } = reply.body;
   expect([reply.status, error.field, error.message !== '']).toEqual([status, field, true]);
 });
 

@@ -1,9 +1,9 @@
 /** Rows of one prompt whose answers a trainer reads as one stream: a failure costs one rollout. */
 import { singleController, until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { post, row } from './gym.ts';
+import { post, rolloutOf, row } from './gym.ts';
 import { failed, judged } from './player.ts';
-import { gate, startTrainer } from './trainer.ts';
+import { committed, gate, idsOf, startTrainer } from './trainer.ts';
 
 const rewards = (samples: readonly { reward: number | null }[]): (number | null)[] =>
   samples.map(({ reward }) => reward);
@@ -21,9 +21,7 @@ test('a group of 4 with one failure runs 5 rollouts: its 503 follows the answers
   await new Promise((resolve) => setTimeout(resolve, 700));
   expect(statuses).toEqual([]);
   rest.open();
-  const group = await asked;
-  if (group.end !== 'committed') throw new Error(group.end);
-  expect(rewards(group.samples)).toEqual([1, 1, 1, 1]);
+  expect(rewards(committed(await asked))).toEqual([1, 1, 1, 1]);
   expect(statuses).toEqual([200, 200, 200, 503, 200]);
   expect(player.seen).toHaveLength(5);
 });
@@ -57,32 +55,22 @@ test('a weight update during a group costs no rollout; an equal row after its an
   const again = post(url, away);
   await until(async () => (await farm.calls.count()).orphaned === 0);
   back.open();
-  const found = (await (await again).json()) as { rollout_id: string };
-  expect(found.rollout_id).toBe(player.seen[5]);
+  expect(await rolloutOf(again)).toBe(player.seen[5]);
   rest.open();
-  const group = await asked;
-  if (group.end !== 'committed') throw new Error(group.end);
+  const samples = committed(await asked);
   expect(player.seen).toHaveLength(6);
   // In the next epoch answered rollouts are not given again.
-  const next = await singleController(row(), 4, send);
-  if (next.end !== 'committed') throw new Error(next.end);
-  const ids = [...group.samples, ...next.samples].map(
-    ({ text }) => (JSON.parse(text) as { rollout_id: string }).rollout_id,
-  );
-  expect(new Set(ids).size).toBe(8);
+  const next = committed(await singleController(row(), 4, send));
+  expect(new Set(idsOf([...samples, ...next])).size).toBe(8);
   expect(player.seen).toHaveLength(10);
 });
 
 test('an equal row of a later step does not take over a rollout after the grace', async () => {
   const rest = gate();
-  const { player, send, statuses } = await startTrainer(
-    async (nth) => {
-      if (nth === 0) return failed('policy_unreachable');
-      await rest.opened;
-      return judged(1);
-    },
-    { gateway_group_hold_seconds: 2, gateway_grace_seconds: 0.1 },
-  );
+  const { player, send, statuses } = await startTrainer(rest.firstFails(), {
+    gateway_group_hold_seconds: 2,
+    gateway_grace_seconds: 0.1,
+  });
   // A stream ends at its first failure and is abandoned.
   const stale = [0, 1].map((index) => send(row({ _rowidx: index })));
   await until(async () => statuses.length === 1);
@@ -98,13 +86,7 @@ test('an equal row of a later step does not take over a rollout after the grace'
 
 test('a refused row ends the stream too: its siblings are taken over when sent again', async () => {
   const rest = gate();
-  const { player, send, statuses } = await startTrainer(
-    async () => {
-      await rest.opened;
-      return judged(1);
-    },
-    { gateway_max_in_flight: 2 },
-  );
+  const { player, send, statuses } = await startTrainer(rest.resolved, { gateway_max_in_flight: 2 });
   const old = [0, 1].map((index) => send(row({ _rowidx: index })));
   await until(async () => player.seen.length === 2);
   expect(await send(row({ _rowidx: 2 }))).toMatchObject({ status: 429 });
@@ -118,45 +100,30 @@ test('a refused row ends the stream too: its siblings are taken over when sent a
 
 test('a failure does not wait for long siblings, and repeated rows take over their rollouts', async () => {
   const rest = gate();
-  const at = await startTrainer(
-    async (nth) => {
-      if (nth === 0) return failed('policy_unreachable');
-      await rest.opened;
-      return judged(1);
-    },
-    { gateway_group_hold_seconds: 3 },
-  );
+  const at = await startTrainer(rest.firstFails(), { gateway_group_hold_seconds: 3 });
   const asked = singleController(row(), 4, at.send);
   // The old connections get 503, which nobody reads.
   await until(async () => at.statuses.filter((status) => status === 503).length === 4);
   await until(async () => at.player.seen.length === 5);
   rest.open();
-  const group = await asked;
-  if (group.end !== 'committed') throw new Error(group.end);
-  const ids = group.samples.map(({ text }) => (JSON.parse(text) as { rollout_id: string }).rollout_id);
-  expect(new Set(ids).size).toBe(4);
-  expect(rewards(group.samples)).toEqual([1, 1, 1, 1]);
+  const samples = committed(await asked);
+  expect(new Set(idsOf(samples)).size).toBe(4);
+  expect(rewards(samples)).toEqual([1, 1, 1, 1]);
   expect(at.player.seen).toHaveLength(5);
   expect(await at.farm.calls.count()).toEqual({ connected: 0, orphaned: 0 });
 });
 
 test('two simultaneous groups of one prompt never share a rollout', async () => {
   const rest = gate();
-  const { player, send } = await startTrainer(
-    async (nth) => {
-      if (nth === 0) return failed('sandbox_lost', 'sandbox');
-      await rest.opened;
-      return judged(1);
-    },
-    { gateway_group_hold_seconds: 3 },
-  );
+  const { player, send } = await startTrainer(rest.firstFails(failed('sandbox_lost', 'sandbox')), {
+    gateway_group_hold_seconds: 3,
+  });
   const asked = [singleController(row(), 3, send), singleController(row(), 3, send)];
   await until(async () => player.seen.length >= 7);
   rest.open();
   const groups = await Promise.all(asked);
   const samples = groups.flatMap((group) => (group.end === 'committed' ? group.samples : []));
-  const ids = samples.map(({ text }) => (JSON.parse(text) as { rollout_id: string }).rollout_id);
   expect(samples).toHaveLength(6);
-  expect(new Set(ids).size).toBe(6);
+  expect(new Set(idsOf(samples)).size).toBe(6);
   expect(player.seen).toHaveLength(7);
 });

@@ -1,34 +1,24 @@
 /** Tenants of one gateway: protection of the operator's key and of other callers' policies. */
 
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { type Farm, type ProducerConfig, Secret } from '@swefarm/shared';
 import { until } from '@swefarm/testkit';
 import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { expect, test } from 'vitest';
-import { bearer, testGateway } from './gateway.ts';
-import { row } from './gym.ts';
+import { bearer, callersFile, ask as send, testGateway } from './gateway.ts';
+import { INSTANCE as instance, post, row } from './gym.ts';
 
-const { policy_base_url, policy_model_name, responses_create_params, agent_ref, ...instance } = row();
 const OPERATOR = 'http://vllm.internal:8000/v1';
 const KEY = 'sk-of-the-operator';
 
 /** Two trainers and another caller with their own tokens; the gateway serves the operator's policy. */
 async function tenants(over: Partial<ProducerConfig> = {}, limits = '') {
-  const path = join(await testFolder(), 'callers.yaml');
-  const run = `{policy: {urls: ["${OPERATOR}"], model: m`;
-  const tokens = ['trainer', 'second', 'stranger', 'nobody'];
-  for (const name of tokens) await writeFile(`${path}.${name}`, `token-of-${name}`);
-  await writeFile(
-    path,
-    `callers:
-  - {name: trainer, token_file: ${path}.trainer, policies: [default], kinds: [validation], run: ${run}}}}
-  - {name: second, token_file: ${path}.second, run: ${run}, name: second}}}
-  - {name: stranger, token_file: ${path}.stranger, run: ${run}}}${limits}}
-  - {name: nobody, token_file: ${path}.nobody, policies: [], run: ${run}, name: second}}}
-`,
-  );
+  const run = `run: {policy: {urls: ["${OPERATOR}"], model: m`;
+  const path = await callersFile({
+    trainer: `policies: [default], kinds: [validation], ${run}}}`,
+    second: `${run}, name: second}}`,
+    stranger: `${run}}}${limits}`,
+    nobody: `policies: [], ${run}, name: second}}`,
+  });
   const made = await testGateway({
     gateway_callers: path,
     gateway_token: null,
@@ -36,16 +26,12 @@ async function tenants(over: Partial<ProducerConfig> = {}, limits = '') {
     policy_api_key_origins: ['http://gpu7:8000'],
     ...over,
   });
-  const ask = async (who: string, method: string, route: string, body?: object) => {
-    const headers = { ...bearer(`token-of-${who}`), ...(body ? { 'content-type': 'application/json' } : {}) };
-    const init = { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) };
-    const reply = await fetch(`${made.url}${route}`, init);
-    const text = await reply.text();
-    const after = reply.headers.get('retry-after');
-    return { status: reply.status, after, body: text === '' ? null : JSON.parse(text) };
-  };
+  const ask = (who: string, method: string, route: string, body?: object) =>
+    send(`${made.url}${route}`, method, body, `token-of-${who}`);
   return { ...made, ask };
 }
+
+const submission = (run: object = {}, more: object = {}) => ({ instances: [instance], run, ...more });
 
 const keyOf = async (farm: Farm, runId: string) => {
   const ref = (await farm.runs.get(runId))?.policy?.api_key_ref;
@@ -55,10 +41,7 @@ const keyOf = async (farm: Farm, runId: string) => {
 test('the key of a run is for the origins of the operator, whatever policy the caller names', async () => {
   const { ask, farm } = await tenants();
   const submit = async (policy: object) => {
-    const { status, body } = await ask('stranger', 'POST', '/v1/runs', {
-      instances: [instance],
-      run: { policy },
-    });
+    const { status, body } = await ask('stranger', 'POST', '/v1/runs', submission({ policy }));
     expect(status).toBe(201);
     return await keyOf(farm, body.run_id);
   };
@@ -98,73 +81,26 @@ test('only callers with a policy set its state', async () => {
   expect((await ask('stranger', 'GET', '/policy')).status).toBe(200);
 });
 
-const submission = (run: object = {}, more: object = {}) => ({ instances: [instance], run, ...more });
-
-test.each<[string, Partial<ProducerConfig>, object, string, string]>([
-  ['CPUs', { max_cpus: 4 }, { sandbox: { cpus: 5 } }, 'run.sandbox.cpus', 'max_cpus'],
-  [
-    'memory',
-    { max_memory_bytes: 2 ** 32 },
-    { sandbox: { memory_bytes: 2 ** 33 } },
-    'run.sandbox.memory_bytes',
-    '4294967296',
-  ],
-  ['processes', { max_pids: 512 }, { sandbox: { pids: 513 } }, 'run.sandbox.pids', 'max_pids'],
-  [
-    'a disk',
-    { max_disk_bytes: 10 },
-    { sandbox: { disk_bytes: 11 } },
-    'run.sandbox.disk_bytes',
-    'max_disk_bytes',
-  ],
-  [
-    "the agent's network",
-    { max_network: 'none' },
-    { sandbox: { agent_network: 'egress' } },
-    'run.sandbox.agent_network',
-    'max_network',
-  ],
-  [
-    "the tests' network",
-    { max_network: 'none' },
-    { sandbox: { eval_network: 'egress' } },
-    'run.sandbox.eval_network',
-    'max_network',
-  ],
-  ['turns', { max_turns: 250 }, { agent: { step_limit: 251 } }, 'run.agent.step_limit', 'max_turns'],
-  [
-    'a command',
-    { max_command_seconds: 60 },
-    { agent: { step_timeout: 61 } },
-    'run.agent.step_timeout',
-    'max_command_seconds',
-  ],
-  [
-    'the agent',
-    { max_agent_seconds: 3600 },
-    { agent: { time_limit: 3601 } },
-    'run.agent.time_limit',
-    'max_agent_seconds',
-  ],
-  [
-    'the tests',
-    { max_evaluation_seconds: 1800 },
-    { evaluation: { timeout: 1801 } },
-    'run.evaluation.timeout',
-    'max_evaluation_seconds',
-  ],
-  [
-    'a log',
-    { max_log_bytes: 2 ** 26 },
-    { evaluation: { log_limit: 2 ** 27 } },
-    'run.evaluation.log_limit',
-    'max_log_bytes',
-  ],
-  ['a life', { max_ttl_seconds: 700_000 }, { ttl: 800_000 }, 'run.ttl', 'max_ttl_seconds'],
+/** Each excess: setting of the operator, and section, key and value of the run. */
+test.each<[string, Partial<ProducerConfig>, [section: string, key: string], unknown, string?]>([
+  ['CPUs', { max_cpus: 4 }, ['sandbox', 'cpus'], 5],
+  ['memory', { max_memory_bytes: 2 ** 32 }, ['sandbox', 'memory_bytes'], 2 ** 33, '4294967296'],
+  ['processes', { max_pids: 512 }, ['sandbox', 'pids'], 513],
+  ['a disk', { max_disk_bytes: 10 }, ['sandbox', 'disk_bytes'], 11],
+  ["the agent's network", { max_network: 'none' }, ['sandbox', 'agent_network'], 'egress'],
+  ["the tests' network", { max_network: 'none' }, ['sandbox', 'eval_network'], 'egress'],
+  ['turns', { max_turns: 250 }, ['agent', 'step_limit'], 251],
+  ['a command', { max_command_seconds: 60 }, ['agent', 'step_timeout'], 61],
+  ['the agent', { max_agent_seconds: 3600 }, ['agent', 'time_limit'], 3601],
+  ['the tests', { max_evaluation_seconds: 1800 }, ['evaluation', 'timeout'], 1801],
+  ['a log', { max_log_bytes: 2 ** 26 }, ['evaluation', 'log_limit'], 2 ** 27],
+  ['a life', { max_ttl_seconds: 700_000 }, ['', 'ttl'], 800_000],
 ])(
   '%s beyond the ceiling is refused by field, value, ceiling and setting, what is at it is not',
-  async (_, over, run, field, message) => {
+  async (_, over, [section, key], value, message = Object.keys(over)[0] ?? '') => {
     const { ask, farm } = await tenants(over);
+    const run = section === '' ? { [key]: value } : { [section]: { [key]: value } };
+    const field = ['run', section, key].filter(Boolean).join('.');
     const refused = await ask('stranger', 'POST', '/v1/runs', submission(run));
     expect(refused).toMatchObject({ status: 422, body: { error: { code: 'over_ceiling', field } } });
     expect(refused.body.error.message).toContain(message);
@@ -183,10 +119,8 @@ test('sessions, calls and instances have the same ceilings', async () => {
     ask('stranger', 'POST', '/v1/runs', submission({}, { instances: [{ ...instance, needs_egress: true }] })),
     ask('stranger', 'POST', '/run', row({ needs_egress: true })),
   ];
-  const fields = (await Promise.all(over)).map(({ status, body }) => [
-    status,
-    body.error.code,
-    body.error.field,
+  const fields = (await Promise.all(over)).map(({ status, body: { error } }) => [
+    ...[status, error.code, error.field],
   ]);
   expect(fields).toEqual([
     [422, 'over_ceiling', 'sandbox.cpus'],
@@ -235,9 +169,8 @@ test('only callers that the operator allows submit validation, and none submits 
   expect(await as('stranger', 'training')).toEqual([201, undefined]);
   for (const who of ['stranger', 'trainer']) expect(await as(who, 'session')).toEqual([422, 'run.kind']);
   const alone = await testGateway();
-  const body = JSON.stringify(submission({ kind: 'validation', policy: { urls: [OPERATOR], model: 'm' } }));
-  const headers = { ...bearer(), 'content-type': 'application/json' };
-  expect((await fetch(`${alone.url}/v1/runs`, { method: 'POST', headers, body })).status).toBe(201);
+  const body = submission({ kind: 'validation', policy: { urls: [OPERATOR], model: 'm' } });
+  expect((await send(`${alone.url}/v1/runs`, 'POST', body)).status).toBe(201);
 });
 
 test('a caller has a quota of rollouts in flight, which each result frees; others have their own', async () => {
@@ -252,14 +185,9 @@ test('a caller has a quota of rollouts in flight, which each result frees; other
   expect((await submit(5, 'second')).status).toBe(201);
   // One slot is left: one of several calls waits, and a session is refused.
   const gone = new AbortController();
-  const headers = { ...bearer('token-of-stranger'), 'content-type': 'application/json' };
+  const options = { headers: bearer('token-of-stranger'), signal: gone.signal };
   const calls = [0, 1, 2].map((index) =>
-    fetch(`${url}/run`, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify(row({ policy_base_url: undefined, _ng_rollout_index: index })),
-      signal: gone.signal,
-    }).then(
+    post(url, row({ policy_base_url: undefined, _ng_rollout_index: index }), options).then(
       ({ status }) => status,
       () => 'held',
     ),

@@ -1,10 +1,9 @@
 /** Frame of the page: breadcrumbs, one view, and the login if the server needs a token. */
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { SWRConfig } from 'swr';
-import { access, forgetToken, hasToken, takeKeyFromAddress, Unauthorized } from './api.ts';
+import { access, forgetToken, hasToken, storeToken, takeKeyFromAddress, Unauthorized } from './api.ts';
 import { Compare } from './compare.tsx';
 import { LOADING } from './load.ts';
-import { Login } from './login.tsx';
 import { Notice } from './notice.tsx';
 import { Rollout } from './rollout.tsx';
 import { nameOf, type Route, toRollout, toRun, toRuns, toTrends, useRoute } from './route.ts';
@@ -105,4 +104,46 @@ function crumbs({ view, run, rollouts }: Route): [string, string][] {
   if (run !== '') all.push([run, toRun(run)]);
   for (const id of rollouts) all.push([nameOf(id), toRollout(id)]);
   return all;
+}
+
+/** Asks for the gateway's token. */
+function Login({ onDone }: { onDone: () => void }) {
+  const [token, setToken] = useState('');
+  const [refused, setRefused] = useState(hasToken);
+  const enter = async (): Promise<void> => {
+    storeToken(token.trim());
+    if (await access().catch(() => false)) return onDone();
+    forgetToken();
+    setRefused(true);
+  };
+  return (
+    <main className="login">
+      <h1>swefarm</h1>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void enter();
+        }}
+      >
+        <input type="text" autoComplete="username" value="gateway" readOnly hidden />
+        <label htmlFor="token">Token of the gateway</label>
+        <input
+          id="token"
+          type="password"
+          size={40}
+          autoComplete="current-password"
+          required
+          value={token}
+          onChange={(event) => setToken(event.target.value)}
+          aria-describedby="token-help"
+        />
+        <button type="submit">Open</button>
+        <p id="token-help" role={refused ? 'alert' : undefined}>
+          {refused
+            ? 'Unknown token.'
+            : 'The token is stored in this tab until it is closed, and sent only as a header.'}
+        </p>
+      </form>
+    </main>
+  );
 }

@@ -28,23 +28,20 @@ export type Row = {
   live: LiveRollout | null;
 };
 
-export type RunRows = {
-  run: PageRun['run'];
-  instances: string[];
-  /** Results by rollout id. */
+/** A run whose rollouts are by rollout id. */
+export type RunRows = Omit<PageRun, 'rollouts' | 'running'> & {
   results: Map<string, PageRollout>;
   running: Map<string, LiveRollout>;
-  cursor: string;
 };
 
 /** Adds the rollouts that were committed since the last request. */
-export function addUpdate(known: RunRows | null, update: PageRun): RunRows {
+export function addUpdate(known: RunRows | null, { rollouts, ...update }: PageRun): RunRows {
   const results = new Map(known?.results);
-  for (const one of update.rollouts) {
+  for (const one of rollouts) {
     results.set(`${update.run.run_id}.${update.instances[one.instance]}.${one.index}`, one);
   }
   const running = new Map(update.running.map((one) => [one.rollout_id, one]));
-  return { run: update.run, instances: update.instances, results, running, cursor: update.cursor };
+  return { ...update, results, running };
 }
 
 /** Returns all rows in the order of the groups. */

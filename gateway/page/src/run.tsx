@@ -101,26 +101,18 @@ function Summary({ value: { run }, rows }: { value: RunRows; rows: readonly Row[
 }
 
 function sumsOf(rows: readonly Row[]) {
-  let tokens = 0;
-  let running = 0;
-  const times: number[] = [];
-  const groups = new Map<string, Set<boolean>>();
-  for (const { state, result, instance } of rows) {
-    if (state === 'running') running += 1;
-    if (!result) continue;
-    tokens += result.tokens;
-    if (result.outcome !== 'judged') continue;
-    times.push(result.seconds);
-    const outcomes = groups.get(instance) ?? new Set();
-    groups.set(instance, result.resolved === null ? outcomes : outcomes.add(state === 'resolved'));
-  }
-  times.sort((a, b) => a - b);
+  const results = rows.flatMap(({ result }) => result ?? []);
+  const judged = rows.filter(({ result }) => result?.outcome === 'judged');
+  const times = judged.map(({ result }) => result?.seconds ?? 0).sort((a, b) => a - b);
+  const groups = [...Map.groupBy(judged, ({ instance }) => instance).values()];
+  const has = (group: readonly Row[], resolved: boolean): boolean =>
+    group.some(({ state, result }) => result?.resolved !== null && (state === 'resolved') === resolved);
   return {
-    tokens,
-    running,
+    tokens: results.reduce((sum, { tokens }) => sum + tokens, 0),
+    running: rows.filter(({ state }) => state === 'running').length,
     median: times[Math.floor(times.length / 2)] ?? 0,
     slowest: times.at(-1) ?? 0,
-    groups: groups.size,
-    mixed: [...groups.values()].filter((outcomes) => outcomes.size === 2).length,
+    groups: groups.length,
+    mixed: groups.filter((group) => has(group, true) && has(group, false)).length,
   };
 }

@@ -68,11 +68,7 @@ const RUN_COLUMNS: readonly Column<Run>[] = [
   { name: 'Kind', of: (run) => run.kind },
   { name: 'Agent', of: (run) => run.agent },
   { name: 'Model', className: 'cut', of: (run) => run.model ?? '–' },
-  {
-    name: 'Done',
-    className: 'right',
-    of: (run) => `${integer(run.committed)} / ${integer(run.rollouts)}`,
-  },
+  { name: 'Done', className: 'right', of: (run) => `${integer(run.committed)} / ${integer(run.rollouts)}` },
   { name: <span className="visually-hidden">Progress</span>, of: (run) => <Progress run={run} /> },
   {
     name: 'Resolved',

@@ -234,7 +234,7 @@ function versionsOf(versions: readonly Point[]): string {
 
 /** Shows a piece of the run's line in the charts, as a legend. */
 const Sign = ({ look }: { look: number }) => (
-  <svg className="sign" viewBox="0 0 26 8" aria-hidden="true">
+  <svg width={26} height={8} viewBox="0 0 26 8" aria-hidden="true">
     <path d="M0 4L26 4" strokeWidth={1.8} {...LOOKS[look % LOOKS.length]} />
   </svg>
 );

@@ -57,9 +57,9 @@ function Answer({ message, commands }: { message: Message; commands: readonly Co
   return (
     <>
       {message.reasoning_content && (
-        <details className="thinks">
+        <details>
           <summary>thinks ({integer(message.reasoning_content.length)} characters)</summary>
-          <Fold text={message.reasoning_content} lines={60} className="prose" />
+          <Fold text={message.reasoning_content} lines={60} className="prose notice dim" />
         </details>
       )}
       {text !== '' && <Fold text={text} lines={30} className="prose" />}

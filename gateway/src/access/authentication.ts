@@ -24,14 +24,9 @@ export function authenticate(app: FastifyInstance, callers: readonly Caller[]): 
       .map(({ caller }) => caller);
     if (request.callers.length > 0 || request.routeOptions.config.public) return;
     reply.header('www-authenticate', 'Bearer');
-    throw new Refusal(
-      401,
-      'unauthorized',
-      token === null
-        ? 'authorization: expected "Bearer TOKEN", or Basic with the token as password'
-        : 'authorization: unknown token',
-      { field: 'authorization' },
-    );
+    const problem =
+      token === null ? 'expected "Bearer TOKEN", or Basic with the token as password' : 'unknown token';
+    throw new Refusal(401, 'unauthorized', `authorization: ${problem}`, { field: 'authorization' });
   });
 }
 

@@ -4,50 +4,46 @@ import type { FastifyInstance } from 'fastify';
 import type { Caller } from './callers.ts';
 import { Refusal } from './refusal.ts';
 
-export type QuotaReservation<T> = {
+type QuotaReservation<T> = {
   value: T;
   /** The run of the new rollouts, and the number of rollouts in the run (0: an open run); null: no rollout was started. */
   booked: { run_id: string; rollouts: number } | null;
 };
 
-export type Quota = {
-  /**
-   * Runs `begin` for `count` new rollouts, one request of a caller at a time. The quota is exact within one gateway; several gateways
-   * may exceed it by the rollouts that they start simultaneously.
-   *
-   * @throws Refusal 429 `over_quota`
-   */
-  admit<T>(caller: Caller, count: number, begin: () => Promise<QuotaReservation<T>>): Promise<T>;
-};
+export type Quota = ReturnType<typeof createQuota>;
 
 const RETRY_AFTER_SECONDS = 10;
 
-export function createQuota(farm: Pick<Farm, 'quotas'>): Quota {
+export function createQuota(farm: Pick<Farm, 'quotas'>) {
   const queues = new Map<string, Promise<unknown>>();
-  const admitNow = async <T>(
-    caller: Caller,
-    count: number,
-    begin: () => Promise<QuotaReservation<T>>,
-  ): Promise<T> => {
-    const quota = caller.max_in_flight ?? Number.POSITIVE_INFINITY;
-    const before = await farm.quotas.inFlight(caller.name);
-    if (before + count > quota) {
-      throw new Refusal(
-        429,
-        'over_quota',
-        `caller ${caller.name} has ${before} rollouts without a result and requests ${count} more: its quota is ${quota}; wait for results, or have the operator raise max_in_flight of its entry (gateway_max_in_flight)`,
-        { retryAfterSeconds: RETRY_AFTER_SECONDS },
-      );
-    }
-    const { value, booked } = await begin();
-    if (booked) await farm.quotas.enter(caller.name, booked, booked.rollouts);
-    return value;
+  const requireLeft = async ({ name, max_in_flight: quota }: Caller, count: number): Promise<void> => {
+    const before = await farm.quotas.inFlight(name);
+    if (quota === null || before + count <= quota) return;
+    throw new Refusal(
+      429,
+      'over_quota',
+      `caller ${name} has ${before} rollouts without a result and requests ${count} more: its quota is ${quota}; wait for results, or have the operator raise max_in_flight of its entry (gateway_max_in_flight)`,
+      { retryAfterSeconds: RETRY_AFTER_SECONDS },
+    );
   };
   return {
-    async admit(caller, count, begin) {
+    /**
+     * Runs `begin` for `count` new rollouts, one request of a caller at a time. The quota is exact within one gateway; several gateways
+     * may exceed it by the rollouts that they start simultaneously.
+     *
+     * @throws Refusal 429 `over_quota`
+     */
+    async admit<T>(caller: Caller, count: number, begin: () => Promise<QuotaReservation<T>>): Promise<T> {
       if (caller.max_in_flight === null) return (await begin()).value;
       const earlier = queues.get(caller.name) ?? Promise.resolve();
-      const admission = earlier.catch(() => undefined).then(() => admitNow(caller, count, begin));
+      const admission = earlier
+        .catch(() => undefined)
+        .then(async () => {
+          await requireLeft(caller, count);
+          const { value, booked } = await begin();
+          if (booked) await farm.quotas.enter(caller.name, booked, booked.rollouts);
+          return value;
+        });
       queues.set(caller.name, admission);
       return await admission;
     },

@@ -57,14 +57,8 @@ export function requestedInstance(row: GymRow, deps: GatewayDeps): Instance {
   }
   const [first] = read.problems;
   const field = first?.field ?? 'instance_id';
-  throw new Refusal(
-    422,
-    'bad_row',
-    describeProblems(instanceIdOf(row) ?? 'row', read.problems, 'no rollout'),
-    {
-      field,
-    },
-  );
+  const message = describeProblems(instanceIdOf(row) ?? 'row', read.problems, 'no rollout');
+  throw new Refusal(422, 'bad_row', message, { field });
 }
 
 /** Returns the instance with the findings of `swefarm health`. */

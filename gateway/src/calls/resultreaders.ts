@@ -4,16 +4,17 @@ import {
   errorMessage,
   type Farm,
   type Log,
-  onAbort,
   type Result,
   SwefarmError,
   sleepAtMost,
+  untilAborted,
 } from '@swefarm/shared';
 import { Refusal } from '../access/refusal.ts';
 
-type Waiter = { resolve: (result: Result) => void; reject: (reason: unknown) => void };
-/** `waiters`: the waiting calls, by rollout id. */
-type Reader = { waiters: Map<string, Set<Waiter>>; started: Promise<void> };
+/** A result that calls wait for; `calls`: their number. */
+type Waiter = PromiseWithResolvers<Result> & { calls: number };
+/** `waiters`: by rollout id. */
+type Reader = { waiters: Map<string, Waiter>; started: Promise<void> };
 
 const BLOCK_MS = 5_000;
 const BATCH = 200;
@@ -38,20 +39,19 @@ export class ResultReaders {
    */
   async wait(runId: string, rolloutId: string, signal: AbortSignal): Promise<Result> {
     signal.throwIfAborted();
-    const arrival = Promise.withResolvers<Result>();
-    arrival.promise.catch(() => undefined);
-    const reader = this.#readerOf(runId);
-    const waiters = reader.waiters.get(rolloutId) ?? new Set();
-    reader.waiters.set(rolloutId, waiters.add(arrival));
-    using _listener = onAbort(signal, () => arrival.reject(signal.reason));
+    const { waiters, started } = this.#readerOf(runId);
+    const waiter = waiters.get(rolloutId) ?? { ...Promise.withResolvers<Result>(), calls: 0 };
+    waiters.set(rolloutId, waiter);
+    waiter.calls += 1;
+    waiter.promise.catch(() => undefined);
     try {
-      await reader.started;
+      await started;
       // The result may have been committed before the reader started.
       const committed = await this.#farm.results.get(rolloutId);
-      return committed ?? (await arrival.promise);
+      return committed ?? (await untilAborted(waiter.promise, signal));
     } finally {
-      waiters.delete(arrival);
-      if (waiters.size === 0) reader.waiters.delete(rolloutId);
+      waiter.calls -= 1;
+      if (waiter.calls === 0) waiters.delete(rolloutId);
     }
   }
 
@@ -87,16 +87,16 @@ export class ResultReaders {
     const options = { blockMs: BLOCK_MS, count: BATCH, signal: this.#signal };
     const batch = await this.#farm.results.read(runId, cursor, options);
     for (const { result } of batch.results) {
-      for (const waiter of waiters.get(result.rollout_id) ?? []) waiter.resolve(result);
+      waiters.get(result.rollout_id)?.resolve(result);
     }
     for (const entry of batch.unreadable) {
       this.#log.error({ run: runId, ...entry }, 'result unreadable: skipped');
       const unreadable = new SwefarmError('result_unreadable', describeUnreadable(entry));
-      for (const waiter of waiters.get(entry.rollout_id ?? '') ?? []) waiter.reject(unreadable);
+      waiters.get(entry.rollout_id ?? '')?.reject(unreadable);
     }
     if (batch.last_id !== cursor || (await this.#farm.runs.exists(runId))) return batch.last_id;
     const gone = new Refusal(503, 'run_gone', `run ${runId} is no longer in Redis`);
-    for (const ofRollout of waiters.values()) for (const waiter of ofRollout) waiter.reject(gone);
+    for (const waiter of waiters.values()) waiter.reject(gone);
     return null;
   }
 }

@@ -29,6 +29,8 @@ const LOOK_MS = 250;
 /** Time that a caller has to read the answers of the siblings before the failure is answered. */
 const READ_MS = 1_000;
 
+export type Membership = ReturnType<Siblings['join']>;
+
 export class Siblings {
   /** Members by stream. */
   readonly #groups = new Map<string, Set<Member>>();
@@ -42,7 +44,7 @@ export class Siblings {
     this.#graceMs = graceMs;
   }
 
-  join(stream: string, call: SiblingCall): Membership {
+  join(stream: string, call: SiblingCall) {
     const group = this.#groups.get(stream) ?? new Set();
     const member: Member = {
       ...call,
@@ -54,23 +56,30 @@ export class Siblings {
     };
     this.#groups.set(stream, group.add(member));
     return {
-      waitForSiblings: async (until, signal) => {
+      /** Marks the call as failed, and waits for the answers of its siblings, at most until `until` (ms since the epoch). */
+      waitForSiblings: async (until: number, signal: AbortSignal): Promise<void> => {
         member.state = 'failed';
         this.#withdraw(member);
         await waitUntilAnswered(group, until, signal);
       },
-      whileResendable: async (signal) => {
+      /**
+       * Resolves immediately if the stream has not ended, otherwise when the caller no longer sends the row again. Rejects when `signal`
+       * aborts, for example because the row was sent again.
+       */
+      whileResendable: async (signal: AbortSignal): Promise<void> => {
         if (member.streamEndedAt === null) return;
         await sleep(Math.max(0, member.resendableUntil - Date.now()), signal);
       },
-      endStreams: () => this.#endStreams(group, member.fingerprint, ++this.#events),
-      decide: () => {
+      /** Ends the streams of the siblings, because the failure of this call is answered now. */
+      endStreams: (): void => this.#endStreams(group, member.fingerprint, ++this.#events),
+      /** Reserves the rollout for the answer to this call; false: another request has taken over the rollout. */
+      decide: (): boolean => {
         if (member.state === 'taken_up') return false;
         member.state = 'decided';
         this.#withdraw(member);
         return true;
       },
-      leave: () => {
+      leave: (): void => {
         this.#withdraw(member);
         group.delete(member);
         if (group.size === 0 && this.#groups.get(stream) === group) this.#groups.delete(stream);
@@ -115,21 +124,6 @@ export class Siblings {
     else this.#resendable.delete(member.fingerprint);
   }
 }
-
-export type Membership = {
-  /** Marks the call as failed, and waits for the answers of its siblings, at most until `until` (ms since the epoch). */
-  waitForSiblings(until: number, signal: AbortSignal): Promise<void>;
-  /**
-   * Resolves immediately if the stream has not ended, otherwise when the caller no longer sends the row again. Rejects when `signal`
-   * aborts, for example because the row was sent again.
-   */
-  whileResendable(signal: AbortSignal): Promise<void>;
-  /** Ends the streams of the siblings, because the failure of this call is answered now. */
-  endStreams(): void;
-  /** Reserves the rollout for the answer to this call; false: another request has taken over the rollout. */
-  decide(): boolean;
-  leave(): void;
-};
 
 async function waitUntilAnswered(
   group: ReadonlySet<Member>,

@@ -30,9 +30,10 @@ export function pageIsCurrent(): boolean {
   return madeAt >= Math.max(statSync(join(PAGE, 'index.html')).mtimeMs, ...folders.map(newest));
 }
 
-const newest = (folder: string): number =>
-  Math.max(0, ...readdirSync(folder, { recursive: true }).map((name) => mtimeOf(join(folder, `${name}`))));
-const mtimeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+function newest(folder: string): number {
+  const paths = readdirSync(folder, { recursive: true }).map((name) => join(folder, `${name}`));
+  return Math.max(0, ...paths.map((path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0));
+}
 
 let underway: Promise<void> | null = null;
 

@@ -1,4 +1,5 @@
-/** Schemas of documented routes, and of their refusals. */
+/** Schemas of documented routes and of their refusals, and the connection of an answer. */
+import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
 import { RefusalBody } from '../access/refusal.ts';
 
@@ -43,4 +44,11 @@ export function documented<Answer extends z.ZodType, Request extends RequestSche
   const bad = request.body ? OF_BODY : (request.params ?? request.querystring) ? [OF_BODY[0]] : [];
   const response: { 200: Answer } = { 200: answer, ...refusals(...bad, ...statuses) };
   return { schema: { ...request, summary, response } };
+}
+
+/** Returns a signal that aborts when the connection of a reply closes. */
+export function closedSignal({ raw }: FastifyReply): AbortSignal {
+  const closed = new AbortController();
+  raw.once('close', () => closed.abort());
+  return closed.signal;
 }

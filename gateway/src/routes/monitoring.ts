@@ -4,23 +4,26 @@
  */
 import type { AddressInfo } from 'node:net';
 import {
+  errorMessage,
   escapedErrors,
   type Family,
   type Farm,
   family,
   hostPort,
   LIVE_METRICS,
+  type Log,
   outcomeFamilies,
   reachableHost,
   renderFamilies,
+  replaceFile,
   versionFamilies,
   vitalFamilies,
+  type WorkerRecord,
   waitAtMost,
 } from '@swefarm/shared';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { App } from '../access/app.ts';
 import type { GatewayDeps } from '../access/deps.ts';
-import { startFileSd, targetGroups } from './scrapetargets.ts';
 
 /** Timeout of Redis, shorter than the scrape timeout of Prometheus (10 s), so that the gateway can answer without metrics of the farm. */
 const REDIS_MS = 5_000;
@@ -76,4 +79,48 @@ async function withinTime<T>(work: Promise<T>): Promise<T> {
   const ending = await waitAtMost(work, REDIS_MS);
   if (ending.by === 'itself') return ending.value;
   throw new Error(`no answer from Redis within ${REDIS_MS / 1000} s`);
+}
+
+/** One entry of the target list; format: https://prometheus.io/docs/prometheus/latest/http_sd. */
+type TargetGroup = { targets: string[]; labels: Record<string, string> };
+
+/** @param gateway `host:port` of the gateway; null: the targets do not include the gateway */
+function targetGroups(workers: readonly WorkerRecord[], gateway: string | null): TargetGroup[] {
+  const own: TargetGroup[] = gateway === null ? [] : [{ targets: [gateway], labels: { role: 'gateway' } }];
+  const groups = workers.flatMap(({ metrics, node, runtime }) =>
+    metrics === null ? [] : [{ targets: [metrics], labels: { role: 'worker', node, runtime } }],
+  );
+  return [...own, ...groups.sort((a, b) => (String(a.targets) < String(b.targets) ? -1 : 1))];
+}
+
+const EVERY_MS = 10_000;
+
+type FileSd = { path: string; groups: () => Promise<TargetGroup[]>; log: Log };
+
+/** Writes the file immediately and whenever the targets change. */
+function startFileSd({ path, groups, log }: FileSd): { stop(): Promise<void> } {
+  let written = '';
+  let failed = false;
+  const write = async (): Promise<void> => {
+    try {
+      const text = `${JSON.stringify(await groups(), null, 2)}\n`;
+      if (text === written) return;
+      await replaceFile(path, text, { aside: `${path}.new` });
+      written = text;
+      failed = false;
+    } catch (error) {
+      if (!failed) log.warn({ path, err: errorMessage(error) }, 'targets not written');
+      failed = true;
+    }
+  };
+  let writing = write();
+  const timer = setInterval(() => {
+    writing = writing.then(write);
+  }, EVERY_MS);
+  return {
+    async stop() {
+      clearInterval(timer);
+      await writing;
+    },
+  };
 }

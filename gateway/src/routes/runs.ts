@@ -39,7 +39,7 @@ import {
 import type { GatewayDeps, RouteDeps } from '../access/deps.ts';
 import { keyFor, storeKey } from '../access/policykeys.ts';
 import { Refusal, settingsRefusal } from '../access/refusal.ts';
-import { documented } from './answers.ts';
+import { closedSignal, documented } from './answers.ts';
 import { readInstances } from './runrows.ts';
 
 const RunSubmission = z.strictObject({
@@ -258,18 +258,13 @@ async function readResults(
 ) {
   const { farm, signal } = deps;
   await requireRun(deps, runId);
-  const closed = new AbortController();
-  reply.raw.once('close', () => closed.abort());
-  const options = {
-    count,
-    blockMs: wait_seconds * 1000,
-    signal: AbortSignal.any([closed.signal, signal]),
-  };
+  const closed = closedSignal(reply);
+  const options = { count, blockMs: wait_seconds * 1000, signal: AbortSignal.any([closed, signal]) };
   try {
     const { results, unreadable, last_id } = await farm.results.read(runId, after, options);
     return { results: results.map(({ result }) => result), unreadable, last_id };
   } catch (error) {
-    if (closed.signal.aborted) return reply.hijack();
+    if (closed.aborted) return reply.hijack();
     if (signal.aborted) return { results: [], unreadable: [], last_id: after };
     throw error;
   }

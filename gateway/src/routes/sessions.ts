@@ -12,7 +12,7 @@ import type { GatewayDeps, RouteDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
 import { describeSession, openSession, SessionRequest, sessionIdOf } from '../sessions/open.ts';
 import { awaitVerdict, SessionVerdict } from '../sessions/result.ts';
-import { documented } from './answers.ts';
+import { closedSignal, documented } from './answers.ts';
 
 const SessionParams = z.object({ id: z.string().regex(/^[a-z][0-9a-z]{3,40}$/) });
 
@@ -182,23 +182,15 @@ async function describeEnd(farm: Farm, id: string) {
 }
 
 function requirePosted(posted: PostedCommand, id: string, seq: number): void {
-  const options = { field: 'seq' };
-  switch (posted.status) {
-    case 'gone':
-      throw unknownSession(id);
-    case 'differs':
-      throw new Refusal(409, 'seq_differs', `seq: another command has the number ${seq}`, options);
-    case 'gap':
-      throw new Refusal(
-        409,
-        'seq_gap',
-        `seq: expected ${posted.posted + 1}: the session has ${posted.posted} commands`,
-        options,
-      );
-    case 'forgotten':
-      throw new Refusal(410, 'seq_forgotten', `seq: the answer to command ${seq} has expired`, options);
-    default:
-  }
+  const refuse = (status: number, code: string, text: string): Refusal =>
+    new Refusal(status, code, `seq: ${text}`, { field: 'seq' });
+  if (posted.status === 'gone') throw unknownSession(id);
+  if (posted.status === 'differs') throw refuse(409, 'seq_differs', `another command has the number ${seq}`);
+  if (posted.status === 'forgotten')
+    throw refuse(410, 'seq_forgotten', `the answer to command ${seq} has expired`);
+  if (posted.status !== 'gap') return;
+  const { posted: count } = posted;
+  throw refuse(409, 'seq_gap', `expected ${count + 1}: the session has ${count} commands`);
 }
 
 const unknownSession = (id: string): Refusal =>
@@ -215,11 +207,8 @@ async function whileConnected<T>(
   reply: FastifyReply,
   wait: (signal: AbortSignal) => Promise<T>,
 ): Promise<T | null> {
-  const closed = new AbortController();
-  const onClose = (): void => closed.abort();
-  reply.raw.once('close', onClose);
+  const signal = AbortSignal.any([stopping, closedSignal(reply)]);
   const timer = setInterval(() => void farm.sessions.renew([id]).catch(() => undefined), RENEW_MS);
-  const signal = AbortSignal.any([stopping, closed.signal]);
   try {
     return await wait(signal);
   } catch (error) {
@@ -227,6 +216,5 @@ async function whileConnected<T>(
     throw error;
   } finally {
     clearInterval(timer);
-    reply.raw.off('close', onClose);
   }
 }

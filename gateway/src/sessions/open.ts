@@ -106,12 +106,8 @@ export async function openSession(farm: Farm, session: DescribedSession): Promis
     await submit(farm, { record, instances: [instance] });
   } catch (error) {
     if (!(error instanceof SwefarmError) || error.code !== 'run_differs') throw error;
-    throw new Refusal(
-      409,
-      'session_differs',
-      'request_id: this session was opened with another instance or other settings',
-      { field: 'request_id', cause: error },
-    );
+    const message = 'request_id: this session was opened with another instance or other settings';
+    throw new Refusal(409, 'session_differs', message, { field: 'request_id', cause: error });
   }
 }
 
@@ -125,10 +121,8 @@ function requireKnownKeys(request: SessionRequest): void {
     const given = request[section as keyof typeof SECTIONS] ?? {};
     const unknown = Object.keys(given).find((key) => !(key in schema.shape));
     if (unknown !== undefined) {
-      throw badRequest(
-        `${section}.${unknown}`,
-        `unknown key; expected one of ${Object.keys(schema.shape).join(', ')}`,
-      );
+      const known = Object.keys(schema.shape).join(', ');
+      throw badRequest(`${section}.${unknown}`, `unknown key; expected one of ${known}`);
     }
   }
 }
