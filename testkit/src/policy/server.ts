@@ -1,9 +1,9 @@
 /** The scripted policy server: an OpenAI-compatible endpoint on loopback that answers by a script. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { errorMessage, sleepAtMost, UsageError } from '@swefarm/shared';
+import { createListener, type Listener } from '../listener.ts';
 import { Delay } from './delay.ts';
 import { type FaultRule, type FaultRuleInput, isBareRefusal, openFaultBook, readRules } from './faults.ts';
-import { createListener, type Listener } from './listener.ts';
 import { anyOverflow, type Caller, openModel, type Reply } from './model.ts';
 import type { Dialect } from './overflow.ts';
 import { BadRequest, needsNumber, readChatRequest, readCompletionRequest } from './request.ts';
@@ -94,7 +94,7 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
   });
   // Answers may take long, and only the client closes idle connections.
   Object.assign(server, { requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: 0 });
-  const listener = createListener(server, options.host ?? '127.0.0.1', options.port ?? 0);
+  const listener = createListener(server, options, () => server.closeAllConnections());
   const service: Service = {
     model,
     stats,
@@ -118,7 +118,7 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
     setVersion(version) {
       service.version = version;
     },
-    [Symbol.asyncDispose]: listener.shut,
+    [Symbol.asyncDispose]: () => listener.shut(),
   };
 }
 
