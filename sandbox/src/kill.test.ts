@@ -1,7 +1,7 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { processStarted, RolloutFailure } from '@swefarm/shared';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, test } from 'vitest';
 import { hostRuntime } from './host/runtime.ts';
 import { INTERNAL_SPEC } from './internal.ts';
@@ -19,21 +19,16 @@ const withoutExec = (container: Container): Container =>
   });
 
 test('leftovers of a lost shell are killed even if no process can be started', async () => {
-  const scratchDir = await mkdtemp(join(tmpdir(), 'swefarm-kill-'));
-  try {
-    await using runtime = await hostRuntime({ scratchDir });
-    await using container = await runtime.start(INTERNAL_SPEC, new AbortController().signal);
-    await using shell = await openShell(withoutExec(container), {
-      workdir: container.workdir,
-      activate: '',
-      env: {},
-    });
-    const options = { timeoutMs: 60_000, maxOutputBytes: 1_000, signal: new AbortController().signal };
-    const lost = await shell.run('sleep 1000 & echo $! >pid; kill -9 $$; wait', options);
-    expect(lost.note).toBe('shell_reopened');
-    const pid = Number(await readFile(join(container.workdir, 'pid'), 'utf8'));
-    expect(processStarted(pid)).toBeNull();
-  } finally {
-    await rm(scratchDir, { recursive: true, force: true });
-  }
+  await using runtime = await hostRuntime({ scratchDir: temporaryFolder('kill') });
+  await using container = await runtime.start(INTERNAL_SPEC, new AbortController().signal);
+  await using shell = await openShell(withoutExec(container), {
+    workdir: container.workdir,
+    activate: '',
+    env: {},
+  });
+  const options = { timeoutMs: 60_000, maxOutputBytes: 1_000, signal: new AbortController().signal };
+  const lost = await shell.run('sleep 1000 & echo $! >pid; kill -9 $$; wait', options);
+  expect(lost.note).toBe('shell_reopened');
+  const pid = Number(await readFile(join(container.workdir, 'pid'), 'utf8'));
+  expect(processStarted(pid)).toBeNull();
 });
