@@ -1,6 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { writeFolder } from '@swefarm/trajectories';
 import { expect, test } from 'vitest';
 import type { EvalTask } from './evaltasks.ts';
@@ -12,7 +11,7 @@ const tests = (success: string[], failure: string[]) => ({
 });
 
 test('tests that differ between evaluations are named, steady ones are not', async () => {
-  const root = await mkdtemp(join(tmpdir(), 'swefarm-flaky-'));
+  const root = temporaryFolder('flaky');
   const items: EvalTask[] = [];
   const add = async (id: string, round: number, report: object | null) => {
     const prediction = { instance_id: id, model_name_or_path: 'm', model_patch: 'p' };
@@ -47,5 +46,4 @@ test('tests that differ between evaluations are named, steady ones are not', asy
     '  a: passed×2, failed×1',
     'flaky: lost-1 (unresolved×1, none×1)',
   ]);
-  await rm(root, { recursive: true });
 });
