@@ -1,8 +1,8 @@
 /** Export, import, export: what a format can carry comes back, whatever was said. */
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { decodeArtifact, jsonText, type Message, type Trajectory, type Turn } from '@swefarm/shared';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { aReport, aResult } from '../../test/result.ts';
@@ -156,20 +156,16 @@ test.each([
 ])('%s %s: an import and a second export lose nothing that it carries', async (format, form) => {
   await fc.assert(
     fc.asyncProperty(trajectories, line, fc.boolean(), async (trajectory, patch, resolved) => {
-      const folder = await mkdtemp(join(tmpdir(), 'swefarm-roundtrip-'));
-      try {
-        const [first, second] = [join(folder, 'first'), join(folder, 'second')];
-        const name = EXPORT_FORMATS[format]?.shape === 'file' ? '/out.jsonl' : '/tree';
-        await write(format, form, first + name, storedRollout(trajectory, patch, resolved));
-        const again = await importedAgain(format, first + name, folder);
-        // A half of a pair is written as U+FFFD.
-        const written: unknown = JSON.parse(jsonText(trajectory));
-        if (WHOLE.has(`${format} ${form}`)) expect(again.content?.trajectory).toEqual(written);
-        await write(format, form, second + name, again);
-        expect(await filesIn(second)).toEqual(await filesIn(first));
-      } finally {
-        await rm(folder, { recursive: true, force: true });
-      }
+      const folder = temporaryFolder('roundtrip');
+      const [first, second] = [join(folder, 'first'), join(folder, 'second')];
+      const name = EXPORT_FORMATS[format]?.shape === 'file' ? '/out.jsonl' : '/tree';
+      await write(format, form, first + name, storedRollout(trajectory, patch, resolved));
+      const again = await importedAgain(format, first + name, folder);
+      // A half of a pair is written as U+FFFD.
+      const written: unknown = JSON.parse(jsonText(trajectory));
+      if (WHOLE.has(`${format} ${form}`)) expect(again.content?.trajectory).toEqual(written);
+      await write(format, form, second + name, again);
+      expect(await filesIn(second)).toEqual(await filesIn(first));
     }),
     { numRuns: 40 },
   );
