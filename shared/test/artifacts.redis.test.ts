@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readdir } from 'node:fs/promises';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, test } from 'vitest';
 import { encodeArtifact, isArtifactGone, openFarm, readArtifactFile } from '../src/index.ts';
 import { keysOf, nth, testConfig, testFarm } from './farm.ts';
@@ -49,7 +48,7 @@ test('artifacts expire and free the budget', async () => {
 });
 
 test('artifacts of a directory are read without the setting', async () => {
-  const dir = await mkdtemp(join(tmpdir(), 'swefarm-artifacts-'));
+  const dir = temporaryFolder('artifacts');
   const config = testConfig({ artifacts: `dir:${dir}` });
   await using worker = await openFarm(config, 'worker');
   await using producer = await openFarm({ ...config, artifacts: 'redis:' }, 'producer');
@@ -58,11 +57,10 @@ test('artifacts of a directory are read without the setting', async () => {
   expect((await producer.artifacts.get(locator)).toString()).toBe('x');
   await worker.artifacts.removeRun('r');
   expect(await readdir(dir)).toEqual([]);
-  await rm(dir, { recursive: true });
 });
 
 test('both stores are read by locator; missing artifacts have a code', async () => {
-  const dir = await mkdtemp(join(tmpdir(), 'swefarm artifacts é%-'));
+  const dir = temporaryFolder('artifacts é%');
   const config = testConfig({ artifacts: `dir:${dir}` });
   await using inDirectory = await openFarm(config, 'worker');
   await using inRedis = await openFarm({ ...config, artifacts: 'redis:' }, 'worker');
@@ -90,7 +88,6 @@ test('both stores are read by locator; missing artifacts have a code', async () 
     expect(isArtifactGone(await inRedis.artifacts.read(gone).catch((error: unknown) => error))).toBe(true);
   }
   expect(isArtifactGone(new Error('ESTALE'))).toBe(false);
-  await rm(dir, { recursive: true });
 });
 
 test('an artifact is listed with its attempt and claim, and found by its locator', async () => {
