@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Secret } from '@swefarm/shared';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
@@ -95,7 +94,7 @@ async function fetched(
   over: { token?: string; folder?: string; files?: string[] } = {},
 ) {
   const { hub, requests } = await openHub(faults);
-  const folder = over.folder ?? (await mkdtemp(join(tmpdir(), 'swefarm-hub-')));
+  const folder = over.folder ?? temporaryFolder('hub');
   const address: HubAddress = { url: hub, token: over.token === undefined ? null : new Secret(over.token) };
   const notes: string[] = [];
   const run = () =>

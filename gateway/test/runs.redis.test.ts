@@ -1,10 +1,10 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { openRow, readDataset, toInstance } from '@swefarm/datasets';
 import { FAMILY_ROWS } from '@swefarm/datasets/test/familyrows.ts';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ask, testGateway } from './gateway.ts';
 import { INSTANCE as instance, post, RUN } from './gym.ts';
 
@@ -79,8 +79,7 @@ test('rows without a column instance_id get the ids that a dataset file gives th
     (one) => one.instance_id === undefined && !('problems' in toInstance('row', one)),
   );
   expect(rows.map((one) => Object.keys(one)[0])).toEqual(expect.arrayContaining(['repo_name', 'org']));
-  const file = join(await mkdtemp(join(tmpdir(), 'swefarm-runs-')), 'rows.jsonl');
-  onTestFinished(() => rm(dirname(file), { recursive: true }));
+  const file = join(temporaryFolder('runs'), 'rows.jsonl');
   const distinct = [...new Map(rows.map((one) => [openRow('row', one).id, one])).values()];
   await writeFile(file, distinct.map((one) => `${JSON.stringify(one)}\n`).join(''));
   const { instances } = await readDataset(file);

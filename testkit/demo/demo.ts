@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
-import { buildExamples, loadScript, startScriptedPolicy } from '../src/index.ts';
+import { buildExamples, loadScript, startScriptedPolicy, words } from '../src/index.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const SWEFARM = join(ROOT, 'producer/bin/swefarm.mjs');
@@ -42,31 +42,19 @@ printStatus(`scripted policy: ${policy.url}`);
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');
 const folder = join(ROOT, '.swefarm/demo', stamp);
 await mkdir(folder, { recursive: true });
-const common = ['--dataset', shown(dataset), '--runtime', runtime];
+const common = words`--dataset ${shown(dataset)} --runtime ${runtime}`;
 const gold = shown(join(folder, 'gold.jsonl'));
 const mini = shown(join(folder, 'rollouts.jsonl'));
 
 printStatus('\n== 1. Gold patches: does the grading work here?');
-await swefarm(['rollout', ...common, '--agent', 'golden', '--output', gold], [0]);
+await swefarm(words`rollout ${common} --agent golden --output ${gold}`, [0]);
 
 printStatus(
   '\n== 2. Groups of rollouts by a scripted model: some resolve, some do not, one never hands in, one meets a fault.',
 );
-const policyFlags = ['--policy-url', `${policy.url}`, '--model', 'scripted', '--require-tokens'];
 await swefarm(
-  [
-    'rollout',
-    ...common,
-    '--agent',
-    'mini',
-    '--group-size',
-    String(GROUP_SIZE),
-    ...policyFlags,
-    '--step-limit',
-    String(STEP_LIMIT),
-    '--output',
-    mini,
-  ],
+  words`rollout ${common} --agent mini --group-size ${GROUP_SIZE} --policy-url ${policy.url} --model scripted
+    --require-tokens --step-limit ${STEP_LIMIT} --output ${mini}`,
   // 10: not every rollout was judged. The faulted one has no reward, as it must.
   [10],
 );

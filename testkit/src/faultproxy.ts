@@ -1,7 +1,7 @@
 /** A TCP proxy between two loopback ports that a test can make slow, silent, broken or absent while it runs. */
 
-import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Socket } from 'node:net';
+import { createListener } from './listener.ts';
 
 export type FaultProxyOptions = {
   /** A port of 127.0.0.1, host and port, or a URL (redis://, http://). */
@@ -45,31 +45,13 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     pairs.add(pair);
     join(pair, state, () => pairs.delete(pair));
   });
-  let port = options.port ?? 0;
-  const accept = async () => {
-    if (server.listening) return;
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(port, '127.0.0.1', () => {
-        server.off('error', reject);
-        resolve();
-      });
-    });
-    port = (server.address() as AddressInfo).port;
-  };
   const cut = () => {
     for (const { client, upstream } of pairs) {
       client.resetAndDestroy();
       upstream.destroy();
     }
   };
-  const refuse = async () => {
-    const closed = new Promise<void>((resolve) =>
-      server.listening ? server.close(() => resolve()) : resolve(),
-    );
-    cut();
-    await closed;
-  };
+  const { open: accept, shut, port: portOf } = createListener(server, { port: options.port }, cut);
   const setPaused = (paused: boolean) => {
     state.paused = paused;
     for (const { client, upstream } of pairs) {
@@ -77,6 +59,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     }
   };
   await accept();
+  const port = portOf();
   return {
     port,
     url: urlOf(options.target, port),
@@ -89,7 +72,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     cutAfter(bytes) {
       state.cutAfterBytes = bytes;
     },
-    refuse,
+    refuse: () => shut(),
     accept,
     get connections() {
       return pairs.size;
@@ -97,7 +80,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     get accepted() {
       return accepted;
     },
-    [Symbol.asyncDispose]: refuse,
+    [Symbol.asyncDispose]: () => shut(),
   };
 }
 

@@ -23,27 +23,10 @@ async function main(argv: string[]): Promise<void> {
 }
 
 async function policy(args: string[]): Promise<void> {
-  const text = { type: 'string' } as const;
-  const { values } = parseArgs({
-    args,
-    options: {
-      script: text,
-      port: text,
-      host: text,
-      template: text,
-      tokenizer: text,
-      tokens: text,
-      reasoning: text,
-      seed: text,
-      'api-key': text,
-      'context-limit': text,
-      'delay-ms': text,
-      'delay-median-ms': text,
-      'delay-sigma': text,
-      'ms-per-token': text,
-      'url-file': text,
-    },
-  });
+  const values = optionsOf(args, [
+    ...['script', 'port', 'host', 'template', 'tokenizer', 'tokens', 'reasoning', 'seed', 'api-key'],
+    ...['context-limit', 'delay-ms', 'delay-median-ms', 'delay-sigma', 'ms-per-token', 'url-file'],
+  ]);
   if (values.script === undefined) throw new TypeError('policy needs --script FILE');
   const median = number(values['delay-median-ms'], 'delay-median-ms');
   const delay = {
@@ -79,11 +62,7 @@ async function policy(args: string[]): Promise<void> {
 }
 
 async function generate(args: string[]): Promise<void> {
-  const text = { type: 'string' } as const;
-  const { values } = parseArgs({
-    args,
-    options: { turns: text, tokens: text, variants: text, output: text },
-  });
+  const values = optionsOf(args, ['turns', 'tokens', 'variants', 'output']);
   const turns = number(values.turns, 'turns');
   const targetTokens = number(values.tokens, 'tokens');
   if (turns === undefined || targetTokens === undefined)
@@ -96,6 +75,15 @@ async function generate(args: string[]): Promise<void> {
   const json = `${JSON.stringify(script, null, 1)}\n`;
   if (values.output === undefined) process.stdout.write(json);
   else writeFileSync(values.output, json);
+}
+
+/** Each option has one value. */
+function optionsOf<Name extends string>(
+  args: string[],
+  names: readonly Name[],
+): Partial<Record<Name, string>> {
+  const options = Object.fromEntries(names.map((name) => [name, { type: 'string' } as const]));
+  return parseArgs({ args, options }).values as Partial<Record<Name, string>>;
 }
 
 /** An object with the key, or an empty one: absent options must not be undefined. */

@@ -33,31 +33,26 @@ export async function startRegistry(login: string | null = null): Promise<TestRe
       response.writeHead(status, { 'content-length': String(body.length), ...headers });
       response.end(request.method === 'HEAD' ? undefined : body);
     };
+    const refuse = (status: number, code: string, message: string, headers = {}): void =>
+      answer(status, Buffer.from(JSON.stringify({ errors: [{ code, message }] })), headers);
     const [, name = '', kind, reference = ''] =
       /^\/v2\/(.+)\/(manifests|blobs)\/([^/]+)$/.exec(request.url ?? '') ?? [];
     const wanted = login && `Basic ${Buffer.from(login).toString('base64')}`;
     if (wanted && request.headers.authorization !== wanted)
-      return answer(401, Buffer.from('{"errors":[{"code":"UNAUTHORIZED","message":"who are you"}]}'), {
-        'www-authenticate': 'Basic realm="test"',
-      });
+      return refuse(401, 'UNAUTHORIZED', 'who are you', { 'www-authenticate': 'Basic realm="test"' });
     if (request.url === '/v2/') return answer(200, Buffer.from('{}'));
     if (kind === 'manifests') {
       manifests += 1;
       if (faults.limited > 0) {
         faults.limited -= 1;
-        const errors = [{ code: 'TOOMANYREQUESTS', message: 'too many requests, Retry-After: 1' }];
-        return answer(429, Buffer.from(JSON.stringify({ errors })), { 'retry-after': '1' });
+        return refuse(429, 'TOOMANYREQUESTS', 'too many requests, Retry-After: 1', { 'retry-after': '1' });
       }
       const found = tags.get(`${name}:${reference}`) ?? blobs.get(reference);
-      if (!found)
-        return answer(
-          404,
-          Buffer.from('{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}'),
-        );
+      if (!found) return refuse(404, 'MANIFEST_UNKNOWN', 'manifest unknown');
       return answer(200, found, { 'content-type': MANIFEST, 'docker-content-digest': digestOf(found) });
     }
     const blob = blobs.get(reference);
-    if (!blob) return answer(404, Buffer.from('{"errors":[{"code":"BLOB_UNKNOWN"}]}'));
+    if (!blob) return refuse(404, 'BLOB_UNKNOWN', 'blob unknown');
     if (faults.cut > 0 && request.method === 'GET') {
       faults.cut -= 1;
       response.writeHead(200, { 'content-length': String(blob.length) });
@@ -76,14 +71,8 @@ export async function startRegistry(login: string | null = null): Promise<TestRe
     },
     add(name, layer) {
       const architecture = process.arch === 'x64' ? 'amd64' : process.arch;
-      const config = Buffer.from(
-        JSON.stringify({
-          architecture,
-          os: 'linux',
-          config: {},
-          rootfs: { type: 'layers', diff_ids: [digestOf(layer)] },
-        }),
-      );
+      const rootfs = { type: 'layers', diff_ids: [digestOf(layer)] };
+      const config = Buffer.from(JSON.stringify({ architecture, os: 'linux', config: {}, rootfs }));
       const manifest = {
         schemaVersion: 2,
         mediaType: MANIFEST,

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { describe, expect, test } from 'vitest';
 import { type CommitPart, ParsedCommitError, patchOfParsedCommit } from './parsedcommit.ts';
 
@@ -28,19 +28,15 @@ const commit = (...file_diffs: object[]): string => JSON.stringify({ file_diffs 
 
 /** The files after `git apply`. */
 function applied(patch: string, files: Record<string, string>): Record<string, string> {
-  const folder = mkdtempSync(join(tmpdir(), 'parsedcommit-'));
-  try {
-    for (const [path, text] of Object.entries(files)) {
-      mkdirSync(dirname(join(folder, path)), { recursive: true });
-      writeFileSync(join(folder, path), text);
-    }
-    execFileSync('git', ['apply', '-'], { cwd: folder, input: patch, stdio: 'pipe' });
-    return Object.fromEntries(
-      Object.keys(files).map((path) => [path, readFileSync(join(folder, path), 'utf8')]),
-    );
-  } finally {
-    rmSync(folder, { recursive: true });
+  const folder = temporaryFolder('parsedcommit');
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
   }
+  execFileSync('git', ['apply', '-'], { cwd: folder, input: patch, stdio: 'pipe' });
+  return Object.fromEntries(
+    Object.keys(files).map((path) => [path, readFileSync(join(folder, path), 'utf8')]),
+  );
 }
 
 const SHELF = 'a\nb\nc\nd\ne\nf\ng';

@@ -4,14 +4,14 @@
  * Needs Python 3.10 to 3.12 and a package index; installs 2.3 GB once. Exit code 1 on a broken promise.
  */
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { parseArgs } from 'node:util';
+import { parseArgs, promisify } from 'node:util';
 import { buildExamples } from '../../src/examples/build.ts';
-import { runCommand, type Started, startCommand } from '../../src/launchers/commands.ts';
+import { gatewayUrl, runCommand, type Started, startCommand, words } from '../../src/launchers/commands.ts';
 import { startRedis } from '../../src/launchers/redis.ts';
 import { untilTerminated } from '../../src/launchers/untilterminated.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
@@ -24,6 +24,7 @@ const { values } = parseArgs({
     mode: { type: 'string', multiple: true, default: ['tools', 'loop', 'short', 'die'] },
   },
 });
+const run = promisify(execFile);
 const HERE = import.meta.dirname;
 const EXAMPLE = 'r1chardj0n3s__parse-1.20.2';
 const EXAMPLES = join(HERE, '../../../examples/policy/examples.yaml');
@@ -99,13 +100,8 @@ async function sandboxes(scratch: string, worker: string): Promise<number> {
   if (values.runtime === 'rootfs') {
     return (await readdir(scratch)).filter((name) => !name.startsWith('.')).length;
   }
-  const listed = spawn('docker', ['ps', '-aq', '--filter', `label=swefarm.worker=${worker}`]);
-  let text = '';
-  listed.stdout.on('data', (chunk) => {
-    text += chunk;
-  });
-  await new Promise((resolve) => listed.once('close', resolve));
-  return text.split('\n').filter(Boolean).length;
+  const { stdout } = await run('docker', ['ps', '-aq', '--filter', `label=swefarm.worker=${worker}`]);
+  return stdout.split('\n').filter(Boolean).length;
 }
 
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-verl-run-'));
@@ -118,8 +114,7 @@ try {
   await Promise.race([terminated, checkAll()]);
 } finally {
   for (const child of helpers) child.kill('SIGKILL');
-  for (const { kill } of started) kill('SIGTERM');
-  await Promise.all(started.map(({ exit }) => exit));
+  await Promise.all(started.map(({ stop }) => stop()));
   await rm(folder, { recursive: true, force: true });
 }
 
@@ -133,8 +128,7 @@ async function checkAll(): Promise<void> {
   await install();
   const runtime = values.runtime === 'rootfs' ? 'rootfs' : 'docker';
   const built = await buildExamples({ ids: [EXAMPLE], for: runtime, out: folder });
-  const [row = ''] = (await readFile(built.files.default, 'utf8')).split('\n');
-  await writeFile(join(folder, 'gold.patch'), (JSON.parse(row) as { patch: string }).patch);
+  await writeFile(join(folder, 'gold.patch'), built.rows[0]?.patch ?? '');
   await writeFile(
     join(folder, 'agent_loop.yaml'),
     // As the package has it: addresses come from verl's load balancer.
@@ -153,23 +147,16 @@ async function checkAll(): Promise<void> {
     SWEFARM_CONCURRENCY: '16',
     VERL_TOKEN: TOKEN,
   };
-  const converted = await runCommand(
-    'swefarm',
-    ['dataset', 'to-verl', '--dataset', built.files.default, '--output-dir', folder, '--val-share', '0'],
-    env,
-  );
+  const convert = words`dataset to-verl --dataset ${built.files.default} --output-dir ${folder} --val-share 0`;
+  const converted = await runCommand('swefarm', convert, env);
   require(converted.code === 0, `the dataset is converted: ${converted.stderr}`);
   const name = `verl${process.pid}`;
-  const worker = startCommand('swefarm-worker', ['run', '--worker-id', name], env);
-  const gateway = startCommand(
-    'swefarm',
-    ['serve', '--port', '0', '--gateway-callers', join(folder, 'callers.yaml')],
-    env,
-  );
+  const worker = startCommand('swefarm-worker', words`run --worker-id ${name}`, env);
+  const callers = join(folder, 'callers.yaml');
+  const gateway = startCommand('swefarm', words`serve --port 0 --gateway-callers ${callers}`, env);
   started.push(worker, gateway);
   await worker.until(/"msg":"ready"/);
-  await gateway.until(/"url"/);
-  const { url } = JSON.parse(gateway.stdout()) as { url: string };
+  const url = await gatewayUrl(gateway);
 
   const isEmpty = async () => (await sandboxes(env.SWEFARM_SCRATCH_DIR, name)) === 0;
   const addresses = [policy, other].map(({ port }) => `127.0.0.1:${port}`);

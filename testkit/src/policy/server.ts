@@ -1,9 +1,9 @@
 /** The scripted policy server: an OpenAI-compatible endpoint on loopback that answers by a script. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { errorMessage, sleepAtMost, UsageError } from '@swefarm/shared';
+import { createListener, type Listener } from '../listener.ts';
 import { Delay } from './delay.ts';
 import { type FaultRule, type FaultRuleInput, isBareRefusal, openFaultBook, readRules } from './faults.ts';
-import { createListener, type Listener } from './listener.ts';
 import { anyOverflow, type Caller, openModel, type Reply } from './model.ts';
 import type { Dialect } from './overflow.ts';
 import { BadRequest, needsNumber, readChatRequest, readCompletionRequest } from './request.ts';
@@ -13,7 +13,7 @@ import { openStats, type PolicyStats } from './stats.ts';
 import { loadTemplate } from './template.ts';
 import { loadTokenizer } from './tokenizer.ts';
 import { readJson, sendAnswer, sendError, sendEvents, sendFault } from './transport.ts';
-import { chatBody, chatEvents, completionBody, completionEvents } from './wire.ts';
+import { type Answer, chatBody, chatEvents, completionBody, completionEvents } from './wire.ts';
 
 export type ScriptedPolicyOptions = {
   /** A script, or the path of one. */
@@ -94,7 +94,7 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
   });
   // Answers may take long, and only the client closes idle connections.
   Object.assign(server, { requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: 0 });
-  const listener = createListener(server, options.host ?? '127.0.0.1', options.port ?? 0);
+  const listener = createListener(server, options, () => server.closeAllConnections());
   const service: Service = {
     model,
     stats,
@@ -118,7 +118,7 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
     setVersion(version) {
       service.version = version;
     },
-    [Symbol.asyncDispose]: listener.shut,
+    [Symbol.asyncDispose]: () => listener.shut(),
   };
 }
 
@@ -142,62 +142,35 @@ async function complete(service: Service, path: string, request: IncomingMessage
   if (!isAllowed(service.apiKey, request)) return sendError(response, 401, 'Unauthorized');
   const header = request.headers['x-swefarm-rollout'];
   const rollout = typeof header === 'string' ? header : undefined;
+  const { tokenizer } = service.model;
   if (path === '/v1/chat/completions') {
     const asked = readChatRequest(body);
     if (asked.pictures.length > 0 && !service.pictures)
       throw new BadRequest('At most 0 image(s) may be provided in one prompt.', 'messages');
     const caller = { ...service.model.chatCaller(asked.messages, rollout), pictures: asked.pictures };
-    await visit(
-      service,
-      response,
-      caller,
-      asked.model,
-      () => service.model.chat(asked, caller),
-      async (reply, signal) => {
-        const answer = reply.answer();
-        if (asked.stream) {
-          await sendEvents(
-            response,
-            chatEvents(answer, service.model.tokenizer, asked.withUsage),
-            reply.fault,
-            signal,
-          );
-        } else await sendAnswer(response, chatBody(answer, service.model.tokenizer), reply.fault, signal);
-        return answer;
-      },
+    const begin = () => service.model.chat(asked, caller);
+    return await visit(service, response, caller, asked.model, begin, (answer) =>
+      asked.stream ? chatEvents(answer, tokenizer, asked.withUsage) : chatBody(answer, tokenizer),
     );
-    return;
   }
   if (service.dialect === 'sglang') needsNumber(body);
   const asked = readCompletionRequest(body);
-  const { caller, reply: begin } = service.model.completion(asked, rollout);
-  await visit(service, response, caller, asked.model, begin, async (reply, signal) => {
-    const answer = reply.answer();
-    const tokenizer = service.model.tokenizer;
-    if (tokenizer && asked.stream) {
-      const events = completionEvents(answer, tokenizer, asked.withUsage);
-      await sendEvents(response, events, reply.fault, signal);
-    } else if (tokenizer) {
-      const text = answer.generation.text.raw;
-      await sendAnswer(response, completionBody(answer, tokenizer, text), reply.fault, signal);
-    }
-    return answer;
+  const { caller, reply } = service.model.completion(asked, rollout);
+  await visit(service, response, caller, asked.model, reply, (answer) => {
+    if (!tokenizer) return '';
+    if (asked.stream) return completionEvents(answer, tokenizer, asked.withUsage);
+    return completionBody(answer, tokenizer, answer.generation.text.raw);
   });
 }
 
-type Send = (
-  reply: Reply,
-  signal: AbortSignal,
-) => Promise<{ promptLength: number; completionLength: number }>;
-
-/** Handles one request from arrival to its last byte and always counts it. */
+/** Handles one request from arrival to its last byte and always counts it. @param write gives the body, or the events of a stream */
 async function visit(
   service: Service,
   response: ServerResponse,
   caller: Caller & { pictures?: string[] },
   model: string | null,
   begin: () => Reply,
-  send: Send,
+  write: (answer: Answer) => string | Iterable<string>,
 ): Promise<void> {
   const seen = service.stats.enter(caller.rollout, caller.turn);
   seen.shown(caller.pictures ?? []);
@@ -219,7 +192,10 @@ async function visit(
     if (reply.fault?.kind === 'context_overflow') throw anyOverflow();
     if (reply.fault && (await sendFault(response, reply.fault, model ?? service.name, gone.signal))) return;
     if (service.version !== undefined) response.setHeader('x-policy-version', service.version);
-    const answer = await send(reply, gone.signal);
+    const answer = reply.answer();
+    const written = write(answer);
+    if (typeof written === 'string') await sendAnswer(response, written, reply.fault, gone.signal);
+    else await sendEvents(response, written, reply.fault, gone.signal);
     if (!gone.signal.aborted) seen.answered(answer.promptLength, answer.completionLength);
   } catch (error) {
     if (error instanceof BadRequest) seen.refused();

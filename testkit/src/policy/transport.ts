@@ -60,53 +60,37 @@ const TYPES: Record<number, string> = {
   503: 'ServiceUnavailableError',
 };
 
+type Replace = (response: ServerResponse, model: string, headers: Headers) => void;
+
+const reset: Replace = (response) => response.socket?.resetAndDestroy();
+const REPLACING: Partial<Record<Fault['kind'], Replace>> = {
+  refuse: reset,
+  reset,
+  unauthorized: (response) => sendError(response, 401, 'Unauthorized'),
+  model_unknown: (response, model) =>
+    sendError(response, 404, `The model \`${model}\` does not exist.`, { param: 'model' }),
+  rate_limited: (response, _, headers) => sendError(response, 429, 'Too many requests', { headers }),
+  server_error: (response) =>
+    sendError(response, 500, 'EngineCore encountered an issue. See stack trace (above) for the root cause.'),
+  unavailable: (response, _, headers) =>
+    sendError(response, 503, 'The engine is being restarted', { headers }),
+  garbage: (response) =>
+    sendJson(response, 200, '<html><body>Welcome to the proxy</body></html>', {
+      'content-type': 'text/html',
+    }),
+  no_choices: (response) => sendJson(response, 200, '{"id":"none","object":"chat.completion","choices":[]}'),
+};
+
 /** Applies faults that replace the answer. False when the answer is still needed. */
 export async function sendFault(
   response: ServerResponse,
-  fault: Fault,
+  { kind, retry_after }: Fault,
   model: string,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const after = fault.retry_after;
-  const headers = after === undefined ? {} : { 'retry-after': after };
-  switch (fault.kind) {
-    case 'refuse':
-    case 'reset':
-      response.socket?.resetAndDestroy();
-      return true;
-    case 'unauthorized':
-      sendError(response, 401, 'Unauthorized');
-      return true;
-    case 'model_unknown':
-      sendError(response, 404, `The model \`${model}\` does not exist.`, { param: 'model' });
-      return true;
-    case 'rate_limited':
-      sendError(response, 429, 'Too many requests', { headers });
-      return true;
-    case 'server_error':
-      sendError(
-        response,
-        500,
-        'EngineCore encountered an issue. See stack trace (above) for the root cause.',
-      );
-      return true;
-    case 'unavailable':
-      sendError(response, 503, 'The engine is being restarted', { headers });
-      return true;
-    case 'garbage':
-      sendJson(response, 200, '<html><body>Welcome to the proxy</body></html>', {
-        'content-type': 'text/html',
-      });
-      return true;
-    case 'no_choices':
-      sendJson(response, 200, '{"id":"none","object":"chat.completion","choices":[]}');
-      return true;
-    case 'silence':
-      await whenAborted(signal);
-      return true;
-    default:
-      return false;
-  }
+  if (kind === 'silence') await whenAborted(signal);
+  else REPLACING[kind]?.(response, model, retry_after === undefined ? {} : { 'retry-after': retry_after });
+  return kind === 'silence' || kind in REPLACING;
 }
 
 /** Sends an answer, or breaks it off if the fault demands it. Resolves when it is sent or the client has disconnected. */

@@ -1,6 +1,5 @@
 /** A listening socket that can close and reopen on the same port, so that connections are really refused. */
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
 import { errorMessage, UsageError } from '@swefarm/shared';
 
 export type Listener = {
@@ -10,7 +9,12 @@ export type Listener = {
   port(): number;
 };
 
-export function createListener(server: Server, host: string, wanted: number): Listener {
+/** @param cut closes every connection */
+export function createListener(
+  server: Server,
+  { host = '127.0.0.1', port: wanted = 0 }: { host?: string | undefined; port?: number | undefined },
+  cut: () => void,
+): Listener {
   let port = wanted;
   let reopening: NodeJS.Timeout | undefined;
   const open = async () => {
@@ -33,10 +37,10 @@ export function createListener(server: Server, host: string, wanted: number): Li
     async shut(forMs) {
       clearTimeout(reopening);
       if (forMs !== undefined) reopening = setTimeout(() => void open().catch(console.error), forMs);
-      if (!server.listening) return;
       await new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
+        if (server.listening) server.close(() => resolve());
+        else resolve();
+        cut();
       });
     },
   };
