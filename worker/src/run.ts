@@ -21,7 +21,7 @@ import { createWorkerMetrics } from './metrics/workermetrics.ts';
 import { slotsOf } from './node/capacity.ts';
 import { startCensus } from './node/census.ts';
 import { splitGrace } from './node/drain.ts';
-import { createNode, type Node } from './node/node.ts';
+import { createNode } from './node/node.ts';
 import { watchPressure } from './node/pressure.ts';
 import { createProbes, serveMetrics } from './node/probes.ts';
 import { createWorkerLiveness, type ReaperDeps, reap, startReaper } from './node/reaper.ts';
@@ -71,7 +71,11 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   exitInTime(grace.wholeMs, log);
   await worker.drain(grace);
   over.abort();
-  await removeLeft(node, reaping);
+  await node.removals.finished();
+  // Removes sandboxes whose earlier removal failed, because perhaps no other worker starts on this node.
+  await reap({ ...reaping, ending: true }).catch((error: unknown) =>
+    log.warn({ err: errorMessage(error) }, 'last sweep for left sandboxes failed'),
+  );
   log.info('stopped');
 }
 
@@ -109,14 +113,6 @@ async function openFarmAndRuntime(
   if (farm.status === 'fulfilled' && chosen.status === 'fulfilled')
     return { farm: farm.value, chosen: chosen.value };
   throw failed.signal.reason;
-}
-
-/** Removes sandboxes whose earlier removal failed, because perhaps no other worker starts on this node. */
-async function removeLeft({ removals }: Node, reaping: ReaperDeps): Promise<void> {
-  await removals.finished();
-  await reap({ ...reaping, ending: true }).catch((error: unknown) =>
-    reaping.log.warn({ err: errorMessage(error) }, 'last sweep for left sandboxes failed'),
-  );
 }
 
 /** Exits before SIGKILL, which follows the grace period. The next worker removes the sandboxes that are left. */

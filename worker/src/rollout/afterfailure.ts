@@ -80,7 +80,7 @@ async function failureOf(error: unknown, { services, log }: AttemptContext): Pro
 async function retryOrGiveUp(context: AttemptContext, failure: RolloutFailure): Promise<AfterAttempt> {
   const { attempt, claim, previous, services, log, signal } = context;
   const { stage, failureClass } = failure;
-  const end = attemptEnd.failed(stage, failureClass, errorMessage(failure));
+  const end = attemptEnd.failed({ stage, class: failureClass, message: errorMessage(failure) });
   const now = services.farm.clock.now();
   const entry: JournalEntry = { attempt, claim, ...services.identity, claimed_at: now, ended_at: now, end };
   const decision = decide([...previous, entry]);

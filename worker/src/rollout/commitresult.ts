@@ -23,9 +23,7 @@ export async function commitAttempt(context: AttemptContext, conclusion: Conclus
   const { services, clock, log, trace, previous } = context;
   const failure = failureIn(conclusion);
   const won = await commitResult(context, conclusion);
-  const end = failure
-    ? attemptEnd.failed(failure.stage, failure.class, failure.message)
-    : attemptEnd.done(won);
+  const end = failure ? attemptEnd.failed(failure) : attemptEnd.done(won);
   // The result is committed, even if the attempt is ended from outside before Redis accepts this journal entry.
   await endAttempt(context, end).catch(ignoreIfEnded(context));
   await dropResumableWork(context);

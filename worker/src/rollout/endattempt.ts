@@ -2,8 +2,7 @@
 import {
   type AttemptEnd,
   errorMessage,
-  type FailureClass,
-  type FailureStage,
+  type Failure,
   type UnusableError,
   withoutMiddle,
 } from '@swefarm/shared';
@@ -27,9 +26,9 @@ export const attemptEnd = {
   }),
   /** End of an attempt that costs the rollout none of its budgets. */
   drained: (cause: string | null): AttemptEnd => ({ stage: null, class: 'drained', cause: causeOf(cause) }),
-  failed: (stage: FailureStage, failureClass: FailureClass, message: string): AttemptEnd => ({
+  failed: ({ stage, message, ...of }: Omit<Failure, 'attempts'>): AttemptEnd => ({
     stage,
-    class: failureClass,
+    class: of.class,
     cause: causeOf(message),
   }),
 };

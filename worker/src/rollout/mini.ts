@@ -1,11 +1,5 @@
 /** Opens the agent `mini` for a rollout: follows the policy, binds an endpoint, and records the pace of the policy. */
-import {
-  type Instance,
-  type PolicyConfig,
-  picturesRefusedBy,
-  RolloutFailure,
-  type RunRecord,
-} from '@swefarm/shared';
+import { type PolicyConfig, picturesRefusedBy, RolloutFailure } from '@swefarm/shared';
 import { runMiniAgent } from '../agent/loop.ts';
 import { watchPauseLimit } from '../agent/policy/pauselimit.ts';
 import { openPolicy } from '../agent/policy/policy.ts';
@@ -20,7 +14,7 @@ export async function openMini(task: Task, staleness: Staleness): Promise<Opened
   const { run, instance, signal, services } = task;
   if (!run.policy)
     throw new RolloutFailure('instance_invalid', 'the run names no policy endpoint for agent mini');
-  requireShownPictures(run, run.policy, instance);
+  requireShownPictures(task, run.policy);
   using stack = new DisposableStack();
   const followed = stack.use(await services.policies.follow(run.policy));
   const policy = stack.use(openPolicy(run.policy, policyDeps(task, followed)));
@@ -54,7 +48,8 @@ export async function openMini(task: Task, staleness: Staleness): Promise<Opened
 }
 
 /** `submit` refuses runs whose pictures cannot be sent. This function refuses such runs that another software version submitted. */
-function requireShownPictures(run: RunRecord, policy: PolicyConfig, { pictures = [] }: Instance): void {
+function requireShownPictures({ run, instance }: Task, policy: PolicyConfig): void {
+  const { pictures = [] } = instance;
   if (run.agent.pictures === 'drop' || pictures.length === 0) return;
   const lost = pictures.find(({ file }) => !file);
   const why = lost ? `the picture ${lost.address} has no file` : picturesRefusedBy(policy.token_mode);
