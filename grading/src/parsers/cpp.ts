@@ -1,6 +1,6 @@
 /** Reads pytest in C++ projects, and Botan, as SWE-rebench V2 does. */
 import { py } from '../text/pattern.ts';
-import { linesOf, strip, stripEnd } from '../text/pythontext.ts';
+import { shortLines, strip, stripEnd } from '../text/pythontext.ts';
 import { byStrippedLine, type Reader, setUnlessFailed, statuses } from './reader.ts';
 
 const WORDS = py`\s(PASSED|FAILED|SKIPPED|ERROR)`;
@@ -10,7 +10,7 @@ const TITLE = py`^_+\s+([^\s_].*?[^\s_]|[^\s_])\s+_+$`;
 export const cppPytest: Reader = (log) => {
   const found = statuses();
   let failures = false;
-  for (const line of linesOf(log)) {
+  for (const line of shortLines(log)) {
     if (line.startsWith('=') && line.includes(' FAILURES ')) failures = true;
     if (failures) {
       const title = line.length < 4096 ? TITLE.exec(strip(line))?.[1] : undefined;

@@ -1,6 +1,6 @@
 /** Reads Django's test runner. An outcome is at the end of the test's line, or on a later line after other output. */
 import { py } from '../text/pattern.ts';
-import { before, fields, linesOf, strip, stripStart } from '../text/pythontext.ts';
+import { before, fields, shortLines, strip, stripStart } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
 const PASS_SUFFIXES = [' ... ok', ' ... OK', ' ...  OK'];
@@ -10,7 +10,7 @@ const TORN_MIGRATION = 'Applying sites.0002_alter_domain_unique...test_no_migrat
 export const django: Reader = (log) => {
   const found = statuses();
   let previous: string | null = null;
-  for (const raw of linesOf(log)) previous = readLine(strip(raw), previous, found);
+  for (const raw of shortLines(log)) previous = readLine(strip(raw), previous, found);
   for (const name of tornTests(log)) found.set(name, 'PASSED');
   return found;
 };
@@ -63,8 +63,11 @@ function* tornTests(log: string): Generator<string> {
   // Below the last closing text, each search would read the rest of the log.
   const closed = end < 0 ? '' : log.slice(0, end + CLOSING.length);
   for (const [, name = ''] of closed.matchAll(INSTALLED)) yield name;
-  for (const [, name = '', path, ok] of log.matchAll(SERVER_ERROR)) if (ok && path?.endsWith('/')) yield name;
-  for (const [, name = ''] of log.matchAll(CHECKED)) yield name;
+  if (log.includes('Internal Server Error: /'))
+    for (const [, name = '', path, ok] of log.matchAll(SERVER_ERROR))
+      if (ok && path?.endsWith('/')) yield name;
+  if (log.includes('System check identified no issues'))
+    for (const [, name = ''] of log.matchAll(CHECKED)) yield name;
 }
 
 const endsLine = (log: string, at: number): boolean => at === log.length || log[at] === '\n';

@@ -1,6 +1,6 @@
 /** Reads Julia's table of test sets as SWE-rebench V2 does: the numbers in a row decide the status. */
 import { py } from '../text/pattern.ts';
-import { fields, indentOf, linesOf, strip } from '../text/pythontext.ts';
+import { fields, indentOf, shortLines, strip } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
 const NUMBER = py`^\d+$`;
@@ -10,7 +10,7 @@ const FAR = 10;
 export const julia: Reader = (log) => {
   const found = statuses();
   let header: string | null = null;
-  for (const line of linesOf(log)) {
+  for (const line of shortLines(log)) {
     if (line.includes('Test Summary:')) {
       header = line;
       continue;

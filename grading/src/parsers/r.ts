@@ -1,6 +1,6 @@
 /** Reads R's testthat and R CMD check as SWE-rebench V2 does. */
 import { ending, py, withoutEnd } from '../text/pattern.ts';
-import { linesOf, strip } from '../text/pythontext.ts';
+import { shortLines, strip } from '../text/pythontext.ts';
 import { byStrippedLine, type Reader, STATUS, statuses } from './reader.ts';
 
 const TIME = ending`(?<=.)\s*\[\s*[\d.]+\s*m?s\s*\]`;
@@ -32,7 +32,7 @@ const CHECKING = py`^\* checking (.+) \.\.\.(.*)$`;
 export const rCheck: Reader = (log) => {
   const found = statuses();
   let open: string | null = null;
-  for (const line of linesOf(log)) {
+  for (const line of shortLines(log)) {
     const word = strip(line);
     if (open !== null) {
       if (!Object.hasOwn(CHECK, word)) continue;

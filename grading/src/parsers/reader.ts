@@ -1,6 +1,6 @@
 /** The type of all log parsers. A reader takes a log and returns the outcome of each test. */
 import type { Instance } from '@swefarm/shared';
-import { linesOf, strip } from '../text/pythontext.ts';
+import { shortLines, strip } from '../text/pythontext.ts';
 
 /** Harness whose log parsing a reader reproduces. */
 export type Dialect =
@@ -36,7 +36,7 @@ export const byLine =
   (read: ReadLine, clean?: (line: string) => string): Reader =>
   (log, context) => {
     const found = statuses();
-    for (const line of linesOf(log)) read(clean ? clean(line) : line, found, context);
+    for (const line of shortLines(log)) read(clean ? clean(line) : line, found, context);
     return found;
   };
 

@@ -1,7 +1,7 @@
 /** Parsers that SWE-rebench V2 (commit c71902a) has and swebench lacks, by name, without the prefix `parse_log_`. */
 import { withoutEscapes } from '../text/escapes.ts';
 import { py } from '../text/pattern.ts';
-import { before, fields, linesOf, strip } from '../text/pythontext.ts';
+import { before, fields, shortLines, strip } from '../text/pythontext.ts';
 import { botan, cppPytest } from './cpp.ts';
 import { dartExpanded, dartJson, dartMelos } from './dart.ts';
 import { dropTime } from './endings.ts';
@@ -78,7 +78,7 @@ const pest = forms(
 const lein: Reader = (log) => {
   const found = statuses();
   let current: string | null = null;
-  for (const line of linesOf(log)) {
+  for (const line of shortLines(log)) {
     const [first, second, ...names] = line.startsWith('lein test') ? fields(line) : [];
     if (first === 'lein' && second === 'test' && names[0] !== ':only') {
       for (const name of names) {
@@ -98,7 +98,7 @@ const RUBY_TEST = py`^\s*(test[^A-Z]*[^A-Z\s])\s+(PASS|PASSED|FAIL|FAILURE|ERROR
 const minitestClasses: Reader = (log) => {
   const found = statuses();
   let suite = '';
-  for (const line of linesOf(log)) {
+  for (const line of shortLines(log)) {
     suite = SUITE.exec(line)?.[1] ?? suite;
     const [, name, word] = RUBY_TEST.exec(line) ?? [];
     if (word !== undefined) setWorst(found, `${suite}::${name}`, STATUS[word] ?? '');

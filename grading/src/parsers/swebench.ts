@@ -1,6 +1,6 @@
 /** Parsers of swebench 4.1.0 for languages other than Python. */
 import { ending, py, withoutEnd } from '../text/pattern.ts';
-import { linesOf, strip } from '../text/pythontext.ts';
+import { shortLines, strip } from '../text/pythontext.ts';
 import { doctest } from './doctest.ts';
 import { dropBracketTime, dropParenTime } from './endings.ts';
 import { chartJs, marked, p5js, reactPdf } from './failures.ts';
@@ -67,7 +67,7 @@ export const TESTDOX = py`^\s*(?<word>[✔✘↩])\s*(?<name>.*)`;
 const phpunit: Reader = (log, { dialect }) => {
   const found = statuses();
   let suite = 'None';
-  for (const line of linesOf(log)) {
+  for (const line of shortLines(log)) {
     suite = SUITE.exec(line)?.[1] ?? suite;
     const { word, name = '' } = TESTDOX.exec(line)?.groups ?? {};
     if (word === undefined) continue;

@@ -1,6 +1,6 @@
 /** Reads the counts that JavaScript runners print, as SWE-smith does: karma, jasmine, mocha's summary, turbo's tasks. */
 import { py } from '../../text/pattern.ts';
-import { before, linesOf, strip } from '../../text/pythontext.ts';
+import { before, shortLines, strip } from '../../text/pythontext.ts';
 import { type Reader, type Readers, statuses } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
 
@@ -15,7 +15,7 @@ const KARMA = [
 /** Takes the largest count of each status in the log. */
 const karma: Reader = (log) => {
   const most = KARMA.map(() => 0);
-  for (const line of linesOf(log)) {
+  for (const line of shortLines(log)) {
     for (const [at, [pattern]] of KARMA.entries()) {
       most[at] = Math.max(most[at] ?? 0, countIn(pattern.exec(line), 1));
     }
@@ -30,7 +30,7 @@ const JASMINE = py`${N}\s+specs?,\s+(\d+)\s+failures?(?:,\s+(\d+)\s+pending\s+sp
 /** Reads only the first summary line. */
 const jasmine: Reader = (log) => {
   const found = statuses();
-  for (const line of linesOf(log)) {
+  for (const line of shortLines(log)) {
     const match = JASMINE.exec(line);
     if (!match) continue;
     const [total, failed, pending] = [countIn(match, 1), countIn(match, 2), countIn(match, 3)];
@@ -64,14 +64,14 @@ const TASK = py`^\s*(\S+?:test\S*)\s*:`;
 /** Reads turbo's tasks (`package:test: …`). If there are none, reads the counts of turbo's summary. */
 const drizzleTurbo: Reader = (log) => {
   const found = statuses();
-  for (const line of linesOf(log)) {
+  for (const line of shortLines(log)) {
     const task = TASK.exec(line)?.[1];
     if (task !== undefined && !found.has(task)) found.set(task, 'PASSED');
     const start = before(line, ':');
     if (line.includes('ERROR') && start !== line && start.includes('test')) found.set(strip(start), 'FAILED');
   }
   if (found.size > 0) return found;
-  for (const line of linesOf(log)) {
+  for (const line of shortLines(log)) {
     const match = TASKS.exec(line);
     if (!match) continue;
     addCounted(found, 'turbo_task_', 'PASSED', countIn(match, 1), 0);

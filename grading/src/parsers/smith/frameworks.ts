@@ -1,6 +1,6 @@
 /** Reads test frameworks of C and C++: Boost.Test, lit, ctest, googletest. Some logs contain only the number of tests. */
 import { py } from '../../text/pattern.ts';
-import { isSpace, linesOf, strip, strippedLines } from '../../text/pythontext.ts';
+import { isSpace, linesOf, shortLines, strip, strippedLines } from '../../text/pythontext.ts';
 import { type Reader, type Readers, statuses } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
 
@@ -34,7 +34,7 @@ const FAILS = [total('Unexpected Failures'), total('Failed')];
 /** Reads `FAIL: suite :: name (3 of 9)`. lit prints only the number of the passed tests. */
 const lit: Reader = (log) => {
   const found = statuses();
-  for (const line of linesOf(log)) {
+  for (const line of shortLines(log)) {
     const head = LIT.exec(line);
     const rest = head ? line.slice(head[0].length) : '';
     const tail = [...rest.matchAll(NUMBER)].find(({ index }) => index > 1 && isSpace(rest[index - 1]));

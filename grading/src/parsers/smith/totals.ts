@@ -1,6 +1,6 @@
 /** Reads runners that print totals or sections: aria2, ugrep, pugixml, phpunit. */
 import { py } from '../../text/pattern.ts';
-import { isSpace, linesOf, strip } from '../../text/pythontext.ts';
+import { isSpace, shortLines, strip } from '../../text/pythontext.ts';
 import { type Reader, type Readers, STATUS, statuses } from '../reader.ts';
 import { TESTDOX } from '../swebench.ts';
 import { forward } from './forward.ts';
@@ -59,7 +59,7 @@ const TESTS_PASSED = py`^Success:\s*(\d+)\s+tests?\s+passed`;
 const pugixml: Reader = (log) => {
   const found = statuses();
   const failed = new Set<string>();
-  for (const line of linesOf(log)) {
+  for (const line of shortLines(log)) {
     const name = FAILED_TEST.exec(line)?.[1];
     if (name !== undefined) {
       found.set(name, 'FAILED');
@@ -78,7 +78,7 @@ const CLASS = py`^(?=.*\)\s*$).+\((.+)\)\s*$`;
 const phpunitTestdox: Reader = (log) => {
   const found = statuses();
   let owner: string | undefined;
-  for (const line of linesOf(log)) {
+  for (const line of shortLines(log)) {
     const title = CLASS.exec(line)?.[1];
     const { word, name = '' } = TESTDOX.exec(line)?.groups ?? {};
     const text = strip(name);
