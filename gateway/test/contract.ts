@@ -69,22 +69,15 @@ export function createContract(document: ApiDocument): Contract {
       const text = await reply.text();
       expect([operation, reply.status, reply.status === status ? '' : text]).toEqual([operation, status, '']);
       seen.add(`${operation} ${status}`);
-      const declared = document.paths[path]?.[method.toLowerCase()]?.responses[status];
+      const verb = method.toLowerCase();
+      const declared = document.paths[path]?.[verb]?.responses[status];
       expect(declared, `${operation} answers ${status}, which the document does not declare`).toBeDefined();
       if (declared?.content?.['application/json'] === undefined) {
         expect(text).toBe('');
         return null;
       }
       expect(reply.headers.get('content-type')).toMatch(/^application\/json/);
-      const at = [
-        'paths',
-        path,
-        method.toLowerCase(),
-        'responses',
-        `${status}`,
-        'content',
-        'application/json',
-      ];
+      const at = ['paths', path, verb, 'responses', `${status}`, 'content', 'application/json'];
       const validate = ajv.compile({ $ref: `api#/${at.map(pointer).join('/')}/schema` });
       const answer: unknown = JSON.parse(text);
       validate(answer);

@@ -1,4 +1,4 @@
-/** Schemas of documented routes and of their refusals, and the connection of an answer. */
+/** Schemas of documented routes and of their refusals, and the signal of a closed connection. */
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
 import { RefusalBody } from '../access/refusal.ts';
@@ -34,7 +34,10 @@ export const refusals = (...statuses: Status[]) =>
     ]),
   );
 
-/** Options of a route that answers 200, or refuses bad requests and those with `statuses`. */
+/**
+ * Returns the options of a route below `/v1/`. Besides `statuses`, the document lists the refusals of all routes, and those of bad
+ * requests if the route has parameters, a query or a body.
+ */
 export function documented<Answer extends z.ZodType, Request extends RequestSchemas>(
   summary: string,
   answer: Answer,

@@ -1,6 +1,6 @@
 /**
  * Monitoring: `GET /healthz` (Redis answers) and `GET /livez` (the process answers) for probes, `GET /metrics` with sums over results
- * and the state of the farm, `GET /sd` with the targets of Prometheus.
+ * and the state of the farm, `GET /sd` and the file `file_sd` with the targets of Prometheus: live workers with metrics, and this gateway.
  */
 import type { AddressInfo } from 'node:net';
 import {
