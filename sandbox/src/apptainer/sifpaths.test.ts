@@ -41,3 +41,10 @@ it('takes the id from the name of the image when the caller has none', () => {
 it.each(['/x/y.sif', 'sif:/x/y.sif', 'dir:/x/y.sif'])('%s is an explicit path', (image) => {
   expect(candidatePaths(['/s/{instance_id}.sif'], image, 'a__b-1')).toEqual(['/x/y.sif']);
 });
+
+it.each(['reg:5000/a/b:v1', 'reg:5000/a/b@sha256:0', 'reg:5000/a/b:v1@sha256:0', 'reg:5000/a/b'])(
+  'the port of the registry is part of the name: %s',
+  (image) => {
+    expect(candidatePaths(['/s/{image}.sif'], image, undefined)).toContain('/s/reg:5000_a_b.sif');
+  },
+);

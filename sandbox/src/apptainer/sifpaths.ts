@@ -47,5 +47,6 @@ function baseOf(image: string): string {
 /** Returns the last part of the name, the same with the tag (as `apptainer pull` names files), and the whole name with `_` for `/`. */
 function imageNames(image: string): string[] {
   const tag = /:([^:/@]+)$/.exec(image)?.[1] ?? 'latest';
-  return [baseOf(image), `${baseOf(image)}_${tag}`, image.split(/[:@]/, 1)[0]?.replaceAll('/', '_') ?? image];
+  const whole = image.replace(/(:[^:/@]+)?(@.*)?$/, '').replaceAll('/', '_');
+  return [baseOf(image), `${baseOf(image)}_${tag}`, whole];
 }
