@@ -117,15 +117,14 @@ async function taskOf(context: AttemptContext): Promise<Task> {
 }
 
 /** Returns true during {@link OTHER_NODE_WAIT_MS} after a failure that another node should retry, if there is another node. */
-async function isBetterElsewhere(
-  avoidNodes: readonly string[],
-  { previous, services: { farm, identity } }: AttemptContext,
-): Promise<boolean> {
+async function isBetterElsewhere(avoidNodes: readonly string[], context: AttemptContext): Promise<boolean> {
+  const { farm, identity } = context.services;
   if (!avoidNodes.includes(identity.node)) return false;
   const failedAt = Math.max(
-    ...previous.filter((entry) => entry.end?.class !== 'drained').map((entry) => entry.ended_at ?? 0),
+    ...context.previous.filter((entry) => entry.end?.class !== 'drained').map((entry) => entry.ended_at ?? 0),
   );
   if (farm.clock.now() - failedAt > OTHER_NODE_WAIT_MS) return false;
-  const workers = await farm.registry.list();
+  const list = () => farm.registry.list();
+  const workers = await retryUntilAnswered('workers', list, untilTakenOver(context));
   return workers.some((other) => !avoidNodes.includes(other.node) && other.paused === null);
 }

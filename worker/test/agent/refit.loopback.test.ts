@@ -1,7 +1,7 @@
 /** A weight update during rollouts: nothing is sent, nothing fails, no clock runs. */
 
 import { closePolicyConnections, cumulative } from '@swefarm/policy';
-import { AgentConfig, PolicyConfig, type PolicyRecord } from '@swefarm/shared';
+import { AgentConfig, PolicyConfig, type PolicyRecord, sleep } from '@swefarm/shared';
 import { type ScriptedPolicy, type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { runMiniAgent } from '../../src/agent/loop.ts';
@@ -140,9 +140,10 @@ test.each(['updating', 'asleep'] as const)(
     const trainer = openTrainer();
     const server = await endpoint();
     trainer.announce('default', { state });
-    // Time enough for the conversation, but not for the pause too.
-    const playing = begin(trainer, server, {}, { time_limit: 20 });
+    // The pause is longer than the time limit.
+    const playing = begin(trainer, server, {}, { time_limit: 3 });
     await trainer.untilRead();
+    await sleep(4_000);
     await trainer.untilRead();
     expect(server.stats().requests).toBe(0);
     trainer.announce('default', { state: 'serving' });

@@ -93,9 +93,12 @@ test('a rollout lost to infrastructure is refilled in the same step, up to the l
   await endBy(at, run, `${run.run_id}.${GROUP}.2`, { failed: 'policy_silent' });
   await endBy(at, run, b, { failed: 'policy_silent' });
   expect(await at.farm.groups.rollouts(run.run_id)).toHaveLength(4);
-  // A failure that no other attempt can avoid is not refilled, nor a rollout that three workers died with.
   await endBy(at, run, `${run.run_id}.${GROUP}.3`, { failed: 'tests_cannot_start' });
   expect(await at.farm.groups.open(run.run_id)).toEqual([]);
+  // A failure that no other attempt can avoid is not refilled.
+  const other = await startRun(at, { refills: 2, group_size: 2 });
+  await endBy(at, other.run, other.ids[0] ?? '', { failed: 'tests_cannot_start' });
+  expect(await at.farm.groups.open(other.run.run_id)).toEqual(other.ids.slice(1));
 });
 
 test('lost and failed jobs are made again; finished runs leave the list', async () => {
