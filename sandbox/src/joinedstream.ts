@@ -2,7 +2,7 @@
 import { Duplex, type Readable, type Writable } from 'node:stream';
 
 /**
- * Ends when the output ends. Disposing of the stream destroys both parts.
+ * Returns a stream that ends when the output ends. Destroying the stream destroys both parts.
  * @param listen calls `see` for each part of the output, and `end` if the output ends before `output` does
  */
 export function joinedStream(

@@ -39,7 +39,7 @@ export type ContractOptions = {
   whole?: boolean;
 };
 
-/** Runs long contracts completely: `npm run ci:full` sets it. */
+/** Whether long contracts run completely; `npm run ci:full` sets the variable. */
 export const WHOLE = process.env.SWEFARM_TEST_WHOLE_CONTRACT === '1';
 
 /** A marker of the test image. Cases that would harm a real machine require it. */
