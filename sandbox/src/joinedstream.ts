@@ -3,7 +3,7 @@ import { Duplex, type Readable, type Writable } from 'node:stream';
 
 /**
  * Returns a stream that ends when the output ends. Destroying the stream destroys both parts.
- * @param listen calls `see` for each part of the output, and `end` if the output ends before `output` does
+ * @param listen calls `see` for each part of the output, and `end` if the output of the process ends before the stream `output`
  */
 export function joinedStream(
   output: Readable,

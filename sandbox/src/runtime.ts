@@ -178,7 +178,7 @@ export interface Runtime extends AsyncDisposable {
    * Throws RolloutFailure image_not_found / image_pull / engine_unreachable / node_disk.
    */
   ensureImage(image: string, signal: AbortSignal, instanceId?: string): Promise<ReadyImage>;
-  /** Returns the maximum for one sandbox; absent or null: the kernel accepts any request. */
+  /** Returns the maximum for one sandbox; absent or null: any request is tried. */
   most?(): Promise<{ cpus: number } | null>;
   /** Starts a container. Throws RolloutFailure sandbox_start / sandbox_refused / engine_unreachable / node_disk / node_memory. */
   start(spec: ContainerSpec, signal: AbortSignal): Promise<Container>;

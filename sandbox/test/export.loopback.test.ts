@@ -11,7 +11,7 @@ import { layerOf } from './images/layer.ts';
 
 const FILES = 30;
 const FILE_BYTES = 100_000;
-/** Number of parallel unpackings: writing is slower than sending. */
+/** Number of parallel unpackings, which make writing slower than sending. */
 const AT_ONCE = 2;
 
 test('an export that is sent faster than it is written is complete', async () => {

@@ -144,7 +144,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
       });
 
       it('survives an emptied /tmp', async () => {
-        // Twice, because the shell may write into the folder during its removal.
+        // A second try, because the shell may write into the folder during its removal.
         const empty = 'rm -rf /tmp/.sf-* /tmp/*';
         expect((await run(`${only} ${empty} || ${empty}`)).exitCode).toBe(0);
         await expectAlive();
@@ -188,7 +188,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
 
     it('1 GB of output fills neither worker nor disk', async () => {
       const before = process.memoryUsage.rss();
-      // Not the used bytes of the file system, because other processes of the machine write there.
+      // Only the temporary folder is measured, because other processes of the machine write to the file system.
       const used = 'du -skx $(dirname "$(mktemp -u)") | cut -f1';
       const usedBefore = Number(text(await run(used)));
       const result = await run('yes 0123456789abcde | head -c 1000000000; echo; echo END', 120_000);

@@ -62,7 +62,7 @@ async function farmFindings({ config, signal }: DoctorOptions): Promise<Finding[
   }
 }
 
-/** Splits a warning of the farm at the last semicolon, before the remedy. `refused`: the farm refuses to use this server. */
+/** Makes a finding of a warning of the farm: the remedy follows the last semicolon. `refused`: the farm refuses to use this server. */
 function serverFinding(text: string, refused: boolean): Finding {
   const at = text.lastIndexOf('; ');
   const detail = at < 0 ? text : text.slice(0, at);

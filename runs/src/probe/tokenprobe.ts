@@ -28,7 +28,7 @@ import { ProbeRefused, type ProbeTarget, postTo, readServedLength } from './prob
 import { describeMissingCall, MOST_ANSWERS, NUDGE, type ProbeReply } from './toolcallprobe.ts';
 
 export type TokenProbeOptions = ProbeTarget & {
-  /** `tool`: the model must make a readable call; `fenced`: the requests have no tools; absent: they have, and no call is needed. */
+  /** `tool`: the model must make a readable call; `fenced`: the requests have no tools; absent: a call is possible, not required. */
   action?: 'fenced' | 'tool';
   /** Limit of the run on tokens of prompt and answer; null: none. */
   contextLimit?: number | null;
