@@ -40,7 +40,7 @@ export type ConvertDeps = {
 };
 
 type Converter = {
-  /** Converts an image unless its file exists. Throws RolloutFailure image_pull / node_disk. */
+  /** Converts an image unless its file exists. Throws RolloutFailure image_pull / node_disk, and errors of `ensure`. */
   convert(image: string): Promise<ImageLine>;
 };
 
