@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs Apptainer on this node unless Apptainer is usable. With SWEFARM_RUNTIME=apptainer, node.sh runs this script before the worker.
-# It may run repeatedly and concurrently, and prints what is missing when it fails.
+# SWEFARM_SLURM_SETUP names another script. This script may run repeatedly and concurrently, and prints what is missing when it fails.
 # SWEFARM_SLURM_APPTAINER: a .deb or .rpm on the shared file system, for nodes whose package sources do not have Apptainer.
 set -uo pipefail
 

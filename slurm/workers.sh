@@ -9,9 +9,9 @@
 #SBATCH --no-kill
 #SBATCH --open-mode=append
 #SBATCH --output=swefarm-%j.log
-# Starts a farm, or adds nodes to a farm. Each node runs a worker. Unless REDIS_URL is given, the first node runs the farm's Redis or a
-# standby. Run this script by `sbatch slurm/workers.sh [FARM.env]`, or beside other steps inside an allocation. When the time ends or
-# the job is cancelled, preempted or requeued, workers drain and files are removed. See slurm/README.md.
+# Starts a farm, or adds nodes to a farm. Each node runs a worker. Unless SWEFARM_REDIS_URL or REDIS_URL is given, the first node runs
+# the farm's Redis or a standby. Run this script by `sbatch slurm/workers.sh [FARM.env]`, or beside other steps inside an allocation.
+# When the time ends or the job is cancelled, preempted or requeued, workers drain and files are removed. See slurm/README.md.
 set -uo pipefail
 
 say() { printf 'swefarm: %s\n' "$*" >&2; }

@@ -25,7 +25,7 @@ const pathsIn = (keys: SettableKeys, prefix = ''): string[] =>
     below === true ? [`${prefix}${key}`] : pathsIn(below, `${prefix}${key}.`),
   );
 
-/** All keys of a whole record, as JSON schema has them. */
+/** Returns the dotted paths of all fields in the JSON schema of a record. */
 function leaves(schema: z.core.JSONSchema.JSONSchema, prefix = ''): string[] {
   const own = schema.properties ? schema : schema.anyOf?.find((one) => (one as typeof schema).properties);
   const properties = (own as typeof schema | undefined)?.properties;

@@ -31,7 +31,8 @@ const CHUNK = 500;
 /**
  * Writes the records of the run, then its jobs. After a crash, a second call adds only the missing jobs.
  *
- * @throws UsageError `pictures`; SwefarmError `aborted`, or `run_differs` if another record has the run's id; UnusableError of Redis
+ * @throws UsageError `pictures` or `run_invalid`; SwefarmError `aborted`, or `run_differs` if another record has the run's id;
+ * UnusableError of Redis
  */
 export async function submit(farm: Farm, submission: Submission, signal?: AbortSignal): Promise<Submitted> {
   const { record, patches } = submission;

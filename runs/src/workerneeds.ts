@@ -1,4 +1,4 @@
-/** Warns before a submit about requirements of instances that no worker meets. Those rollouts would fail or wait. */
+/** Warns before a submit about requirements of instances that workers do not meet. Rollouts that no worker can run fail or wait. */
 import { type Farm, type Instance, needsOf, type RunRecord, UNDERSTOOD } from '@swefarm/shared';
 
 type Row = Pick<Instance, 'family' | 'plan' | 'needs'>;

@@ -1,4 +1,4 @@
-/** A farm of its own for one test. */
+/** Opens a farm with its own key prefix for one test, and makes instances and run records. */
 
 import type { Instance } from '@swefarm/shared';
 import { type Farm, loadConfig, newId, openFarm, type ProducerConfig, type RunRecord } from '@swefarm/shared';

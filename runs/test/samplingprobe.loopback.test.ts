@@ -149,7 +149,7 @@ async function rollout(config: PolicyConfig, rolloutId: string): Promise<Record<
   return body;
 }
 
-/** The body without messages. If only the context bounds the answer, max_tokens depends on the prompt, whose length is added. */
+/** Returns the body without messages and prompt. If only the context limits the answer, adds the length of the prompt to max_tokens. */
 function bare(body: Record<string, unknown>, mode: string): Record<string, unknown> {
   const { messages: _m, prompt, ...rest } = body;
   const most = Number(rest.max_tokens);

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 
 export type SoftmaxOptions = {
-  /** Their distribution: before any sampling, after the temperature alone (SGLang), or after all sampling. */
+  /** Distribution of the returned log-probabilities: before sampling, after the temperature alone (SGLang), or after all sampling. */
   logprobs: 'raw' | 'temperature' | 'processed';
   /** Standard deviation of the logits; 0: all tokens are equally likely. */
   spread: number;
@@ -20,7 +20,7 @@ export type SoftmaxOptions = {
 const VOCABULARY = 60;
 const PROMPT = [7, 8, 9];
 
-/** Deterministic in the seed, between 0 and 1. */
+/** Returns a generator of pseudo-random numbers between 0 and 1. Equal seeds give equal numbers. */
 function generator(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -42,7 +42,7 @@ function logSoftmax(logits: readonly number[]): number[] {
   return logits.map((one) => one - most - Math.log(sum));
 }
 
-/** `at`: between 0 and 1. */
+/** Returns the token whose cumulative probability reaches `at` (0 to 1). */
 function drawn(logProbs: readonly number[], at: number): number {
   let left = at;
   for (const [id, logProb] of logProbs.entries()) {
@@ -75,7 +75,7 @@ function sample(prompt: readonly number[], body: Body, options: SoftmaxOptions, 
   });
 }
 
-/** Starts the endpoint for the duration of a test. `bodies`: of the requests for completions. */
+/** Starts the endpoint for the duration of a test. `bodies`: bodies of the requests for completions and chats. */
 export async function startSoftmax(options: SoftmaxOptions) {
   const bodies: Record<string, unknown>[] = [];
   const random = generator(1);
@@ -114,7 +114,7 @@ export async function startSoftmax(options: SoftmaxOptions) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, bodies };
 }
 
-/** Ten tokens a message, or as many as its text has words; an answer's last one is 50, by which a template can be followed. */
+/** Renders each character of role and text as one token. Token 50 ends each message, and token 51 ends the prompt. */
 function rendered({ messages }: { messages: { role: string; content: string | null }[] }): number[] {
   const of = (text: string) => [...text].map((char) => 10 + (char.charCodeAt(0) % 30));
   return [...messages.flatMap(({ role, content }) => [...of(role), ...of(content ?? ''), 50]), 51];

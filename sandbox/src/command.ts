@@ -20,9 +20,9 @@ export type RunOptions = {
 /** A shell that stays open in a container. A command cannot break later commands. */
 export interface Shell extends AsyncDisposable {
   /**
-   * Runs one command in a forked subshell with its own process group. Throws RolloutFailure `sandbox_lost` when the container is
-   * gone for another reason than its own limit, `no_bash` when no shell can be opened, and {@link SandboxKilledError} when its
-   * own limit killed the container.
+   * Runs one command in a forked subshell with its own process group. Throws RolloutFailure `sandbox_lost` when the container
+   * ended for another reason than its own limit, `no_bash` when no shell can be opened, `node_memory` when the node lacked
+   * memory, and {@link SandboxKilledError} when its own limit killed the container.
    */
   run(command: string, options: RunOptions): Promise<CommandResult>;
 }

@@ -44,11 +44,11 @@ __sf_segment() {
   [[ $__sf_n == +([0-9]) ]] || __sf_n=0
 }
 
-# $1 sequence number, $2 pipe, $3 base name of the files, $4 bytes to keep at each end
+# Copies head and tail of pipe $2 to files. $1 sequence number, $3 base name of the files, $4 bytes to store at each end
 __sf_spill() {
   local total=0 last=0 first=0 later=0 sizes=()
   printf '%s' "$BASHPID" >"$3.pid"
-  # The command may have ended meanwhile, and opening a pipe without a writer would block, so it is first opened for both.
+  # The command may have ended, and opening a pipe without a writer would block. So fd 8 opens the pipe for reading and writing.
   exec 8<>"$2"
   exec <"$2" 8>&-
   while ((total < 2 * $4)); do
@@ -147,7 +147,7 @@ __sf_emit() {
   fi
 }
 
-# The kernel's counts of kills for memory and of refused forks, where they are readable.
+# Sets __sf_oom and __sf_pids to the kernel's counts of kills for memory and of refused forks; `-` where they are not readable.
 __sf_limits() {
   local key value file
   __sf_oom=- __sf_pids=-
@@ -185,7 +185,7 @@ __sf_next() {
   }
 }
 
-# In the forked subshell, before the command.
+# Runs in the forked subshell, before the command.
 __sf_enter() {
   set +m
   if [[ $__sf_lc_set ]]; then LC_ALL=$__sf_lc; else unset LC_ALL; fi

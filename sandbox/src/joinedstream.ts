@@ -2,8 +2,8 @@
 import { Duplex, type Readable, type Writable } from 'node:stream';
 
 /**
- * Ends when the output ends. Disposing of the stream destroys both parts.
- * @param listen calls `see` for each part of the output, and `end` if the output ends before `output` does
+ * Returns a stream that ends when the output ends. Destroying the stream destroys both parts.
+ * @param listen calls `see` for each part of the output, and `end` if the output of the process ends before the stream `output`
  */
 export function joinedStream(
   output: Readable,

@@ -8,7 +8,7 @@ import { hostRuntime } from './host/runtime.ts';
 import { INTERNAL_SPEC } from './internal.ts';
 import type { Container } from './runtime.ts';
 
-/** Like a full process table: open shells work, and no new process can start. */
+/** Simulates a full process table: open shells work, and no new process can start. */
 const withoutExec = (container: Container): Container =>
   new Proxy(container, {
     get(target, name) {

@@ -22,7 +22,7 @@ common=${common%%
 case $common in /*) ;; *) common=$work/$common ;; esac
 hookless='-c core.hooksPath=/dev/null'
 
-drop() { # all refs but the current branch and those in the history of HEAD
+drop() { # deletes refs outside the history of HEAD, and all remote, stash, note and similar refs; the current branch stays
   {
     git for-each-ref --format='%(refname)' --merged HEAD
     printf '%s\n' "$all"

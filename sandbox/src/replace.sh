@@ -52,7 +52,7 @@ rm -rf "$new"/objects/??
 printf '%s\n' "$commit" >"$new/refs/heads/main"
 cp "$snapshot/index" "$new/index" || exit 5
 git rev-list --objects HEAD >/dev/null || exit 5
-# Our folder needs its own copies of the objects, because the agent may change its repository.
+# Our folder needs its own links to (or copies of) the packs, because the agent may remove them from its repository.
 for file in "$new/objects/pack/pack-$pack".*; do
   ln "$file" "$snapshot/objects/pack/" 2>/dev/null || cp "$file" "$snapshot/objects/pack/" || exit 5
 done

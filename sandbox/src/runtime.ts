@@ -61,7 +61,7 @@ export type ExecOptions = {
 };
 
 export type ExecResult = {
-  /** Null when the time limit or a signal ended the command. */
+  /** Null when the time limit ended the command. */
   exitCode: number | null;
   timedOut: boolean;
   output: Buffer;
@@ -95,7 +95,7 @@ export interface Container extends AsyncDisposable {
   readonly workdir: string;
   /** Starts a process. Writes go to its stdin; reads return its merged stdout and stderr. */
   open(argv: readonly string[], signal: AbortSignal): Promise<Duplex>;
-  /** Runs one command in a clean environment; the exit code comes from the runtime, never from the output. */
+  /** Runs one command, by default with the container's environment; the exit code comes from the runtime, never from the output. */
   exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult>;
   /** Writes files to absolute paths, and makes their folders. */
   putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void>;
@@ -143,7 +143,7 @@ export type OwnedContainer = { id: string; owner: Owner };
 
 export type ImageLine = {
   image: string;
-  /** `kept`: in use, pinned or used recently. `changed`: differs from the image that the farm pulled under this name. */
+  /** `kept`: in use, pinned or used recently. `changed`: differs from what the farm pulled or converted under this name. */
   status: 'present' | 'absent' | 'pulled' | 'converted' | 'removed' | 'kept' | 'changed' | 'failed';
   digest?: string;
   bytes?: number;
@@ -153,11 +153,11 @@ export type ImageLine = {
 
 export type ImageInspection = {
   /**
-   * `verify`: compare with the digest that the farm recorded. `instances`: instances that use the image, for runtimes whose image files
+   * `verify`: compare with the id or hash that the farm recorded. `instances`: instances that use the image, for runtimes whose image files
    * are named after instances.
    */
   look(image: string, verify: boolean, instances: readonly string[]): Promise<ImageLine>;
-  /** Removes unused images that the farm pulled and that are not in `needed`. */
+  /** Removes unused images that the farm pulled and that are not in `needed`. Throws UsageError for .sif files. */
   prune(needed: ReadonlySet<string>): Promise<ImageLine[]>;
 };
 
@@ -178,17 +178,17 @@ export interface Runtime extends AsyncDisposable {
    * Throws RolloutFailure image_not_found / image_pull / engine_unreachable / node_disk.
    */
   ensureImage(image: string, signal: AbortSignal, instanceId?: string): Promise<ReadyImage>;
-  /** Returns the maximum for one sandbox; absent or null: the kernel accepts any request. */
+  /** Returns the maximum for one sandbox; absent or null: any request is tried. */
   most?(): Promise<{ cpus: number } | null>;
   /** Starts a container. Throws RolloutFailure sandbox_start / sandbox_refused / engine_unreachable / node_disk / node_memory. */
   start(spec: ContainerSpec, signal: AbortSignal): Promise<Container>;
-  /** Lists the farm's containers on this host, of all workers. */
+  /** Lists the containers of all workers on this host, also of other farms. */
   listOwned(): Promise<OwnedContainer[]>;
-  /** Returns the ready images on this node; absent: the runtime stores no images. */
+  /** Returns number and bytes of the images on this node; absent: the runtime does not count them. */
   images?(): Promise<{ count: number; bytes: number }>;
   /** Returns the free bytes on the disk of the sandboxes; null or absent: unknown. */
   diskFree?(): Promise<number | null>;
-  /** Removes unused images that the farm pulled, while the disk is too full. Returns the number of removed images. */
+  /** Removes unused images that the farm pulled or unpacked, while the disk is too full. Returns the number of removed images. */
   evictImages?(): Promise<number>;
   /** Absent if images are neither in an engine nor in .sif files. */
   readonly inspection?: ImageInspection;

@@ -61,7 +61,7 @@ function failureIn(
 
 /**
  * Runs the setup steps of the container's role. Throws RolloutFailure `setup_failed` if a required step fails or the setup exceeds the
- * container's own limits, and errors of the runtime.
+ * container's own limits, `sandbox_lost` if the container ended for another reason, and errors of the runtime.
  */
 export async function setUp(
   container: Container,
@@ -77,7 +77,7 @@ export async function setUp(
 
 const ACTIVATION = { name: 'activate', may_fail: false, timeout: 60 };
 
-/** Runs steps that no patch can make fail. Throws the errors of {@link setUp}. */
+/** Runs steps whose failure no patch can cause. Throws the errors of {@link setUp}. */
 export async function requireSteps(
   container: Container,
   part: 'setup' | 'before',

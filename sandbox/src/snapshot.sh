@@ -18,7 +18,7 @@ if [ "$mode" != prepare ]; then # opening a pipe that the agent put there would 
   done
 fi
 
-configure() { # writes our git configuration; before each use, because the agent can change it
+configure() { # writes our git configuration, in the modes prepare and take, because the agent can change it
   version=0 extension=
   [ -f "$dir/sha256" ] && version=1 extension='[extensions]
 	objectFormat = sha256'
@@ -91,7 +91,7 @@ prepare)
   configure
   # The repository's index has the sizes and times of the files, so that git need not read them.
   cp "$git/index" "$dir/index" 2>/dev/null
-  # The patch omits these files even if the agent changes the rules. In parallel with `add`, because each reads all folders.
+  # The patch omits these files even if the agent changes the rules. The listing runs in parallel with `add`: each reads all folders.
   git ls-files -z -o -i --exclude-standard --directory >"$dir/ignored" 2>/dev/null &
   add
   wait
@@ -124,7 +124,7 @@ take)
     fi
   fi
   if git ls-files -z -o -m --exclude-standard >"$dir/new" 2>/dev/null; then
-    # New files far over the limit are not read.
+    # New and changed files that exceed the limit together are not read.
     sum=0
     if [ -s "$dir/new" ]; then
       xargs -0 stat -c %s -- <"$dir/new" >"$dir/sizes" 2>/dev/null

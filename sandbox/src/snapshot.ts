@@ -22,13 +22,13 @@ try() { output=$(script "$@" 2>&1) || { code=$?; printf '%s' "$output"; exit $co
 [ -z "$8" ] || try "$6" "$3" "$7" "$8"
 [ "$7" = replaced ] || try "$1" refs "$3"
 script "$2" prepare "$3" "$4" "$5"`;
-/** Exit code of the script when files are shown that were ignored at the start. */
+/** Exit code of snapshot.sh when git shows files that it ignored at the start. */
 const SHOWN = 8;
 const TIMEOUT_MS = 180_000;
 export const MAX_PATCH_BYTES = 10 * 1024 * 1024;
 /** Maximum size of new and changed files together. Larger ones are not hashed, because the patch would almost surely be too large. */
 const MAX_CHANGED_BYTES = 25 * MAX_PATCH_BYTES;
-/** Exit code of hide.sh if it fails, which runs before untrusted code. */
+/** Exit code of hide.sh if a path cannot be hidden. The script runs before untrusted code. */
 const HIDING_FAILED = 7;
 const ENV = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/miniconda3/bin',

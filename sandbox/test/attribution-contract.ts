@@ -21,10 +21,10 @@ import {
   TEST_IMAGE_MARKER,
 } from './subject.ts';
 
-/** Harmful outside a sandbox. */
+/** Guard before harmful commands: ends the script outside of the test image. */
 const ONLY = `[ -e ${TEST_IMAGE_MARKER} ] || exit 99;`;
 
-/** A process that has opened it can then be released by no name. */
+/** Links /etc/passwd to a pipe, and removes the pipe after 2 s: no name is left by which a test could release a waiting reader. */
 const LATE_PIPE =
   'mkfifo /tmp/p; ln -sf /tmp/p /etc/passwd; (sleep 2; rm /tmp/p; sleep 600) >/dev/null 2>&1 &';
 
@@ -35,7 +35,7 @@ async function within<T>(seconds: number, work: Promise<T>): Promise<T> {
   return ending.value;
 }
 
-/** Process 1 of a container by its id on the host: process 1 of the namespace of a command there. */
+/** Returns the host's id of process 1 of a container: process 1 of the namespace of a command in the container. */
 async function firstProcessOf(container: Container): Promise<number> {
   const mark = newId();
   await sh(container, `sh -c 'sleep 300; : ${mark}' >/dev/null 2>&1 &`);
@@ -96,7 +96,7 @@ export function blameContract(subject: () => Subject): void {
     await using container = await start(subject());
     await sh(container, REPOSITORY);
     const snapshot = await snapshotOf(container);
-    // The end may leave no shell to report it.
+    // The script may leave no shell, so that the exec fails.
     await sh(container, `${ONLY} echo work >>pkg/a.py; ${script}`).catch(() => undefined);
     const error = await errorOf(takePatch(container, snapshot, NEVER));
     expect(error).toBeInstanceOf(RolloutFailure);
@@ -125,12 +125,12 @@ export function blameContract(subject: () => Subject): void {
     await sh(container, REPOSITORY);
     const snapshot = await snapshotOf(container);
     await sh(container, `${ONLY} ${script}`);
-    // An engine that reads them fails, which is attributed to the agent; other engines have nothing to judge.
+    // An engine that reads these files fails, which is attributed to the code; other engines give no error.
     const error = await within(90, errorOf(takePatch(container, snapshot, NEVER)));
     if (error !== null) expect(await within(90, isCausedByCode(error, suspect(container)))).toBe(true);
     const users = container.getFile('/etc/passwd', 1e6, NEVER).catch(() => null);
     expect(await within(60, users)).toBeDefined();
-    // Removed during another removal.
+    // The container is removed while an exec may still wait.
     const last = errorOf(container.exec(['true'], { ...OPTIONS, timeoutMs: 60_000 }));
     await sleep(1_000);
     await within(90, container[Symbol.asyncDispose]());

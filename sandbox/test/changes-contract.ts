@@ -7,7 +7,7 @@ import { NEVER, OPTIONS, type Subject, sh, start } from './subject.ts';
 const SCRIPT = '/script';
 const CONTENT = Buffer.from('one\n');
 
-/** Of the image: a folder that a link replaces, and files that are written, removed, and rewritten unchanged. */
+/** Changes the image: a link replaces a folder; files are written, removed, and rewritten unchanged; links and folders are made. */
 const CHANGES = `
 rmdir /var/tmp && ln -s /tmp /var/tmp
 printf x >>/usr/bin/nohup; rm /usr/bin/nl; mv /usr/bin/nproc /usr/bin/renamed
@@ -31,7 +31,7 @@ export function remainsContract(subject: () => Subject): void {
     before = await container.fileStamp?.(SCRIPT);
     expect(await container.fileStamp?.(SCRIPT)).toBe(before);
     await sh(container, CHANGES);
-    // Processes that are alive at the end and would change the reported files.
+    // These processes are alive at the end, and would change the reported files.
     await sh(
       container,
       'setsid sh -c "while :; do echo more >>/etc/more; rm -f /etc/link; done" >/dev/null 2>&1 &',

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import type { Runtime } from '../src/runtime.ts';
 import { LIMITS, NEVER, OPTIONS, shellOf, spec } from './subject.ts';
 
-/** @param seconds the sleep of its remaining processes, by which a test identifies them on the machine */
+/** @param seconds sleep of the processes in the sandbox, by which a test identifies the processes on the machine */
 export async function child(
   runtime: Runtime,
   image: string,
@@ -21,12 +21,12 @@ export async function child(
   );
   const sh = async (script: string) =>
     (await container.exec(['/bin/sh', '-c', script], OPTIONS)).output.toString().trim();
-  /** Like the model's commands, with fewer processes than the farm's execs. */
+  /** Runs a script under the process limit of the model's shell, which is lower than the limit of execs. */
   const byShell = async (script: string): Promise<string> => {
     return text(await container.open(['/bin/sh', '-c', script], NEVER));
   };
 
-  /** The note of a command that exceeds the memory limit. */
+  /** Returns exit code and note of a command that exceeds the memory limit, and the output of the next command. */
   const byHog = async (): Promise<string> => {
     await using shell = await shellOf(container);
     const line = 'python3 -c \'x = b"x" * 400_000_000; import time; time.sleep(600)\'';
@@ -49,7 +49,7 @@ export async function child(
       file: await sh(
         'echo written > /testbed/file; cat /testbed/file; chmod 000 /testbed; mkdir -p /tmp/a/b',
       ),
-      // As pip does; the overlay must be able to mark folders.
+      // pip renames and recreates folders like this; the overlay must be able to mark folders.
       folders: await sh('cd /usr/lib/python3*/json/.. && mv json a && mkdir json && rm -rf a && ls json'),
       forks: await byShell('for i in $(seq 100); do sleep 30 >/dev/null 2>&1 & done; echo end'),
       after: await sh('echo alive'),

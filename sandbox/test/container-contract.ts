@@ -16,7 +16,7 @@ import {
   TEST_IMAGE_MARKER,
 } from './subject.ts';
 
-/** Far below the waits that must not happen, far above the delays of a busy machine. */
+/** A limit far below the waits that must not happen, and far above the delays of a busy machine. */
 const PROMPT_MS = 90_000;
 
 export function containerContract(subject: () => Subject, options: ContractOptions): void {
@@ -206,7 +206,7 @@ except OSError: print("refused")`;
     it('cannot end its container, and orphans are reaped', async () => {
       await exec(`[ -e ${TEST_IMAGE_MARKER} ] && { kill -9 -1; kill -9 1; }`, { timeoutMs: 30_000 });
       expect(await container.state()).toBe('running');
-      // With a unique name, because the first process may have a `sleep`.
+      // The program has a unique name, because the first process may have a `sleep`.
       await exec(
         'cp "$(command -v sleep)" /tmp/orphan; for i in 1 2 3; do (sh -c "/tmp/orphan 0.05 &") ; done',
       );

@@ -75,7 +75,7 @@ describeUnless(
       try {
         await container.start();
         const { State } = await container.inspect();
-        // Until the pipe exists.
+        // Waits until the pipe exists.
         await expect.poll(() => existsSync(`/proc/${State.Pid}/root/p`), { timeout: 30_000 }).toBe(true);
         await expect
           .poll(() => readFileSync(`/proc/${State.Pid}/comm`, 'latin1').trim(), { timeout: 30_000 })

@@ -28,7 +28,7 @@ test('more files than one command line can pass are written', async () => {
   );
 });
 
-/** The first ends by itself, the second at its time limit, the third by an abort, while others enter. */
+/** Enters a sandbox. Depending on `at` modulo 3, the process ends by itself, at its time limit, or by an abort. */
 async function enterAndEnd(container: Container, at: number): Promise<void> {
   const waits = ['sleep', '600'];
   if (at % 3 === 0) {

@@ -11,7 +11,7 @@ import { layerOf } from './images/layer.ts';
 
 const FILES = 30;
 const FILE_BYTES = 100_000;
-/** In parallel, so that writing is slower than sending. */
+/** Number of parallel unpackings, which make writing slower than sending. */
 const AT_ONCE = 2;
 
 test('an export that is sent faster than it is written is complete', async () => {
@@ -39,7 +39,7 @@ test('an export that is sent faster than it is written is complete', async () =>
   }
 });
 
-/** An engine that sends one complete file and then nothing; `openAnswer` is its open answer. */
+/** Starts an engine that sends one complete file and then nothing; `openAnswer` resolves with the unfinished response. */
 async function startStalledEngine() {
   const folder = temporaryFolder('export');
   const body = await layerOf([

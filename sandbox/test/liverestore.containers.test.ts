@@ -30,7 +30,7 @@ tail -5 "$1/log" >&2; exit 1`;
 /** Blocks this process, so that it sees only the state after the restart. */
 const restart = (): void => void execFileSync('/bin/sh', ['-c', RESTART, 'sh', folder]);
 
-/** Why a second engine is impossible here; null when it is possible. */
+/** Starts a second engine. Returns null, or the reason why the engine does not start here. */
 function started(): string | null {
   try {
     restart();

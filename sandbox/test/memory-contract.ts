@@ -20,7 +20,7 @@ import {
 
 const MEGABYTE = 1_000_000;
 const limits = { ...LIMITS, memoryBytes: 200 * MEGABYTE };
-/** Allocates megabytes for more than a second, because the watchdog measures once a second. */
+/** Returns a command that allocates megabytes for more than a second, because the watchdog measures once a second. */
 const hog = (megabytes: number): string =>
   `python3 -c 'x = b"x" * ${megabytes * MEGABYTE}; import time; time.sleep(3600)'`;
 
@@ -48,7 +48,7 @@ export function memoryContract(subject: () => Subject, by: 'enforced' | 'watched
 
   beforeAll(async () => {
     await open();
-    // The whole limit, so that a limit for all processes would kill it.
+    // A limit that counted the processes of both sandboxes together could kill the neighbour's process.
     neighbour = await start(subject(), { limits });
     await sh(neighbour, `${hog(120)} >/dev/null 2>&1 & echo $! >/tmp/holds`);
   });

@@ -6,13 +6,13 @@ import { promisify } from 'node:util';
 import { expect } from 'vitest';
 
 const run = promisify(execFile);
-/** One for each test process, because process limits count all processes of a user. */
+/** Id of a separate user for each test process, because process limits count all processes of a user. */
 const USER = 100_000 + process.pid;
 const LINE = ['--reuid', String(USER), '--regid', String(USER), '--clear-groups'];
 
 /**
- * Why no other user can be used here; null when possible: root becomes a user who can read this checkout and may have user
- * namespaces.
+ * Returns why tests cannot run as another user here; null when they can: this process is root, and the user can read this checkout
+ * and make user namespaces.
  */
 export function cannotBeAnother(program: string): string | null {
   if (process.getuid?.() !== 0) return 'only root can become another user';

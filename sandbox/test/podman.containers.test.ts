@@ -50,7 +50,7 @@ describeUnless(
       const container = await start(subject);
       await sh(container, 'mkfifo /p; ln -sf /p /etc/passwd');
 
-      // As if the file appeared just after the worker's check.
+      // This exec skips the worker's check, as if the file appeared just after the check.
       const docker = new Docker({ socketPath });
       const stuck = docker.getContainer(container.id);
       const found = (await stuck.inspect()) as unknown as { GraphDriver: { Data: { MergedDir: string } } };

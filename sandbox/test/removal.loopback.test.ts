@@ -10,7 +10,7 @@ import { dockerRuntime } from '../src/docker/runtime.ts';
 async function silentEngine() {
   const folder = temporaryFolder('silent');
   const socketPath = join(folder, 'engine.sock');
-  /** The requests by id. */
+  /** Ids of the containers whose removal was requested. */
   const requested: string[] = [];
   const waiting: ServerResponse[] = [];
   let stalled = true;

@@ -201,7 +201,7 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
         await outputOf(container, 'for f in /proc/self/fd/*; do readlink $f || true; done')
       ).split('\n');
       expect(files.filter((file) => !/fifo|pipes|\/dev\/null|^pid:|\/fd$/.test(file))).toEqual([]);
-      // The report of its end is a pipe too, and must not reach the inside.
+      // The process's report is a pipe too, and must not reach the inside.
       const numbers = await outputOf(
         container,
         'for f in /proc/self/fd/*; do if [ -p $f ]; then basename $f; fi; done',
@@ -322,7 +322,7 @@ async function starterOf(id: string): Promise<number | null> {
   return null;
 }
 
-/** Two layers over the tree. The second replaces a file of the first and whites one out. */
+/** Makes a docker-archive of two layers: the tree, and a layer that adds a file and whites out /root. */
 async function dockerArchive(tree: string): Promise<string> {
   const work = join(folder, 'archive');
   await mkdir(join(work, 'a'), { recursive: true });

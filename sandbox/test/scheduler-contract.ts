@@ -19,7 +19,7 @@ async function descendants(): Promise<number[]> {
   return [...parents.keys()].filter(isOurs);
 }
 
-/** For runtimes whose sandboxes are children of the worker. */
+/** Requirements of runtimes whose sandboxes are children of the worker. */
 export function schedulerContract(subject: () => Subject): void {
   it.each([
     ['parents first', (a: number, b: number) => a - b],
@@ -42,7 +42,7 @@ export function schedulerContract(subject: () => Subject): void {
         try {
           process.kill(pid, 'SIGTERM');
         } catch {
-          // It ended with its parent.
+          // The process ended with its parent.
         }
       }
       const end = await command;

@@ -128,13 +128,13 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
     await refused('/proc/version');
     await refused(container.workdir);
     await refused('/');
-    // Committed and removed, but still in the history.
+    // The path was committed and removed, but is still in the history.
     await sh(container, 'git rm -qf pkg/b.py; git -c user.name=n -c user.email=e commit -qm rm');
     await refused(`${container.workdir}/pkg/b.py`);
     await conceal({ hidden: [`${container.workdir}/pkg/b.py`], history: 'replaced' });
   });
 
-  /** Every object of the repository, reachable or not. */
+  /** Script that prints every ref and object of the repository, reachable or not. */
   const EVERYTHING = `git log --all --format=%s%n%an%n%ad; git for-each-ref; git remote -v; git stash list; git reflog --all
     git fsck --lost-found --unreachable --no-reflogs; find / -xdev -path /proc -prune -o -name '*.pack' -print -o -name ORIG_HEAD -print
     for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do git cat-file -p $o; done; grep -ra 'the secret' .git || true`;
@@ -197,7 +197,7 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
     };
     const older = 'git reset -q --hard HEAD~1';
     expect([await seen(), await seen(older), await seen(older), await seen()]).toEqual(['1', '0', '0', '1']);
-    // Only the newer one is known to have no unreachable objects.
+    // Only the plan without a reset is known to have no unreachable objects.
     expect(cleanPlans.size).toBe(1);
   });
 

@@ -24,7 +24,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
   let shell: Shell;
   const run = (command: string, timeoutMs = 60_000, maxOutputBytes = 20_000) =>
     shell.run(command, { timeoutMs, maxOutputBytes, signal: NEVER });
-  /** The next command works after any case. */
+  /** Asserts that the next command works. */
   const expectAlive = async () => {
     expect(await run('echo "$MARK in $PWD"')).toMatchObject({ exitCode: 0, tail: null, note: null });
     expect(text(await run('echo "$MARK in $PWD"'))).toBe(`activated in ${container.workdir}\n`);
@@ -144,7 +144,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
       });
 
       it('survives an emptied /tmp', async () => {
-        // Twice, because the shell may write into the folder during its removal.
+        // A second try, because the shell may write into the folder during its removal.
         const empty = 'rm -rf /tmp/.sf-* /tmp/*';
         expect((await run(`${only} ${empty} || ${empty}`)).exitCode).toBe(0);
         await expectAlive();
@@ -188,7 +188,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
 
     it('1 GB of output fills neither worker nor disk', async () => {
       const before = process.memoryUsage.rss();
-      // Not the used bytes of the file system, because other processes of the machine write there.
+      // Only the temporary folder is measured, because other processes of the machine write to the file system.
       const used = 'du -skx $(dirname "$(mktemp -u)") | cut -f1';
       const usedBefore = Number(text(await run(used)));
       const result = await run('yes 0123456789abcde | head -c 1000000000; echo; echo END', 120_000);
@@ -206,7 +206,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
       const result = await run(`rm -f alive asked; (${child}) & echo now`);
       expect(result).toMatchObject({ exitCode: 0, note: null });
       expect(text(result)).toBe('now\n');
-      // It waits for this test's reply.
+      // The child waits for this file.
       await run('touch asked');
       await expect.poll(async () => text(await run('ls alive')), { timeout: 60_000 }).toBe('alive\n');
     });
@@ -265,7 +265,7 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
     });
   });
 
-  /** No process in the sandbox has this command line. */
+  /** Asserts that the command line of no process in the sandbox begins with the pattern. */
   async function expectGone(pattern: string): Promise<void> {
     const count = `n=0; for f in /proc/[0-9]*/cmdline; do { tr '\\0' ' ' < $f | grep -q '^${pattern}'; } 2>/dev/null && n=$((n+1)); done; echo $n`;
     expect(text(await run(count))).toBe('0\n');

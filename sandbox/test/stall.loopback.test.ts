@@ -14,7 +14,7 @@ const ID = 'c'.repeat(64);
 
 type Stage = 'stat' | 'create' | 'start';
 
-/** Does not answer requests of the stages `stalled`; `modeOf` gives the mode at each check of a path. */
+/** Starts an engine that does not answer requests of the stages `stalled`. `modeOf` returns the file mode at each check of a path. */
 async function engine(stalled: readonly Stage[], modeOf: (path: string) => number) {
   const folder = temporaryFolder('stall');
   const socketPath = join(folder, 'engine.sock');
@@ -54,7 +54,7 @@ test.each<Stage>(['stat', 'create', 'start'])(
 
 test('a late engine is attributed to the container when a special file blocks its reads', async () => {
   let looks = 0;
-  // Absent at the first check, then present at every second one.
+  // The pipe is absent at the first two checks, then present at every second one.
   const docker = await engine(['start'], (path) =>
     path === '/etc/passwd' && ++looks > 1 && looks % 2 === 1 ? PIPE : FILE,
   );

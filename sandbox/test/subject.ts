@@ -39,7 +39,7 @@ export type ContractOptions = {
   whole?: boolean;
 };
 
-/** Runs long contracts completely: `npm run ci:full` sets it. */
+/** Whether long contracts run completely; `npm run ci:full` sets the variable. */
 export const WHOLE = process.env.SWEFARM_TEST_WHOLE_CONTRACT === '1';
 
 /** A marker of the test image. Cases that would harm a real machine require it. */
@@ -90,18 +90,18 @@ export async function engineSubject(options: DockerRuntimeOptions): Promise<Subj
   return { runtime: await dockerRuntime(options), image, imageWithoutBash };
 }
 
-/** Cases outside a runtime's claims are not registered, rather than skipped. */
+/** Registers cases only if `condition` holds: cases outside of a runtime's claims do not appear as skipped. */
 export function describeIf(condition: boolean, name: string, cases: () => void): void {
   if (condition) describe(name, cases);
 }
 
-/** Cases that a machine may be unable to run. `npm test` prints the reason `why`. */
+/** Registers cases that a machine may be unable to run, or skips them with the reason `why`, which `npm test` prints. */
 export function describeUnless(why: string | null, name: string, cases: () => void): void {
   if (why === null) describe(name, cases);
   else it(name, ({ skip }) => skip(why));
 }
 
-/** Why Apptainer cannot run here; null when it can. */
+/** Returns why Apptainer cannot run here; null when it can. */
 export const noApptainer = (): string | null =>
   spawnSync('apptainer', ['--version']).status === 0
     ? null

@@ -5,7 +5,7 @@ import type { HealthFinding } from './registry.ts';
 type Tested = Pick<Instance, 'instance_id' | 'FAIL_TO_PASS'>;
 export type EvaluationRound = { result: Result; report: Report | null };
 
-/** Returns null when no evaluation of the gold patch has a verdict, or when no report names the image. */
+/** Returns null when no evaluation of the gold patch has a verdict, or when none of their reports has the image digest. */
 export function healthFinding(
   instance: Tested,
   network: 'none' | 'egress',

@@ -1,4 +1,4 @@
-/** `swefarm doctor`: checks Redis, queue, artifacts, workers and policy for a run; each finding has a remedy. */
+/** `swefarm doctor`: checks Redis, queue, artifacts, workers and policy for a run; each problem has a remedy. */
 import {
   effectiveSampling,
   errorMessage,
@@ -29,7 +29,7 @@ type DoctorOptions = {
 /** Model name that stands for the first model that an endpoint serves. */
 export const ANY_MODEL = '(any)';
 
-/** Runs all checks. A problem becomes a finding and is not thrown. */
+/** Runs all checks. A problem becomes a finding. Throws UsageError for an unusable tokenizer folder. */
 export async function diagnose(options: DoctorOptions): Promise<Finding[]> {
   const farm = await farmFindings(options);
   const policy = await Promise.all(options.policyUrls.map((url) => policyFindings(url, options)));
@@ -62,7 +62,7 @@ async function farmFindings({ config, signal }: DoctorOptions): Promise<Finding[
   }
 }
 
-/** Splits a warning of the farm at the last semicolon, before the remedy. `refused`: the farm refuses to use this server. */
+/** Makes a finding of a warning of the farm: the remedy follows the last semicolon. `refused`: the farm refuses to use this server. */
 function serverFinding(text: string, refused: boolean): Finding {
   const at = text.lastIndexOf('; ');
   const detail = at < 0 ? text : text.slice(0, at);

@@ -1,8 +1,8 @@
 import { probeTokens, type TokenFinding, type TokenProbeOptions } from './tokenprobe.ts';
 
 /**
- * Probes every endpoint of a run and never throws for faults of an endpoint. An endpoint at which the model calls no tool gets a warning;
- * if the model calls no tool at any endpoint, all of them fail.
+ * Probes every endpoint of a run and never throws for faults of an endpoint. An endpoint at which no answer begins a tool call gets a
+ * warning; if all endpoints of the run are `silent` in this way, all of them fail.
  */
 export async function probeEndpoints(
   urls: readonly string[],

@@ -90,9 +90,9 @@ async function completionFindings(url: string, model: string, options: ProbeOpti
 }
 
 /**
- * Tests within seconds, before a run is queued, whether an endpoint can serve the run. Reads the list of models. If the list lacks the model, requests a short completion, because some servers omit models from the list.
- * Returns `fail` if every rollout would fail in the same way, and `warn` if the endpoint is overloaded or still starts. Never throws for
- * faults of the endpoint.
+ * Tests within seconds, before a run is queued, whether an endpoint can serve the run. Reads the list of models. If the list lacks the
+ * model, requests a short completion, because some servers omit models from the list. Returns `fail` if every rollout would fail in the
+ * same way, and `warn` if the endpoint is overloaded or still starts. Never throws for faults of the endpoint.
  */
 export async function probeReachable(
   url: string,
@@ -133,7 +133,10 @@ const WITH_PICTURE: Message = {
   ],
 };
 
-/** Tests whether an endpoint accepts a picture. Returns `fail` only when the endpoint answers text and refuses a picture. Never throws for faults of the endpoint. */
+/**
+ * Tests whether an endpoint accepts a picture. Returns `fail` if the answer refuses pictures, or if the endpoint answers only the request
+ * without a picture; `warn` if both requests fail. Never throws for faults of the endpoint.
+ */
 export async function probePictures(
   url: string,
   model: string,
@@ -149,7 +152,7 @@ export async function probePictures(
     : warn('pictures', `could not be tried: ${asked.problem}`, asked.remedy);
 }
 
-/** Answer of an endpoint, or why there is none. `status`: HTTP status of a refusal; `slow`: timeout; `unreachable`: no connection. */
+/** Answer of an endpoint, or why there is none. `status`: HTTP status of a refusal; `slow`: timeout; `unreachable`: other failure. */
 type Asked<T> =
   | { answer: T }
   | { problem: string; remedy: string; status?: number; slow?: true; unreachable?: true };

@@ -14,12 +14,12 @@ import type { PolicyConfig, PolicyKey } from '@swefarm/shared';
 
 export type ProbeTarget = { config: PolicyConfig; apiKey: PolicyKey | null; signal: AbortSignal };
 
-/** Thrown when the endpoint answers with an error status. */
+/** Thrown when the endpoint answers with an error status, unless the prompt is too long (ContextOverflowError). */
 export class ProbeRefused extends Error {
   override readonly name = 'ProbeRefused';
   readonly route: Route;
   readonly status: number;
-  /** Remedy that the answer suggests; null if it suggests none. */
+  /** Remedy if the answer refuses a sampling key that the farm knows; else null. */
   readonly remedy: string | null;
   readonly refusesStream: boolean;
 

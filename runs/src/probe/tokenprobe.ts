@@ -28,7 +28,7 @@ import { ProbeRefused, type ProbeTarget, postTo, readServedLength } from './prob
 import { describeMissingCall, MOST_ANSWERS, NUDGE, type ProbeReply } from './toolcallprobe.ts';
 
 export type TokenProbeOptions = ProbeTarget & {
-  /** `tool`: the model must make a readable call; `fenced`: the requests have no tools. */
+  /** `tool`: the model must make a readable call; `fenced`: the requests have no tools; absent: a call is possible, not required. */
   action?: 'fenced' | 'tool';
   /** Limit of the run on tokens of prompt and answer; null: none. */
   contextLimit?: number | null;
@@ -53,7 +53,10 @@ const TOOL: ToolDefinition = {
 /** `silent`: the model called no tool at this endpoint, perhaps by chance; it may call one at another endpoint. */
 export type TokenFinding = Finding & { silent?: true; logprobs?: LogProbKind };
 
-/** Returns a finding for each conversation, and for thinking, context and log-probabilities. Never throws for faults of the endpoint. */
+/**
+ * Returns a finding for each conversation and, if none fails, for thinking (mode `text` only), context and log-probabilities. Throws
+ * UsageError for an unusable tokenizer folder, and never throws for faults of the endpoint.
+ */
 export async function probeTokens(url: string, options: TokenProbeOptions): Promise<TokenFinding[]> {
   const config = { ...options.config, require_tokens: true };
   const asking = { ...options, config };

@@ -1,6 +1,6 @@
 /**
  * Converts an engine's image or an archive to a .sif file with `apptainer build`. The file is built under a temporary name and renamed
- * after the record of its origin is written. The next conversion removes the leftovers of a killed conversion.
+ * after the record of its origin is written. The next conversion of the image removes the leftovers of a killed conversion.
  */
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -40,7 +40,7 @@ export type ConvertDeps = {
 };
 
 type Converter = {
-  /** Converts an image unless its file exists. Throws RolloutFailure image_pull / node_disk. */
+  /** Converts an image unless its file exists. Throws RolloutFailure image_pull / node_disk, and errors of `ensure`. */
   convert(image: string): Promise<ImageLine>;
 };
 

@@ -1,7 +1,7 @@
 import type { RuntimeEntry } from '../entry.ts';
 
 export const apptainer: RuntimeEntry = {
-  // Without apptainer_images the runtime finds no images.
+  // Without apptainer_images the runtime finds only images that are named by their path.
   isAutomatic: (config) => config.apptainer_images.length > 0,
   open: async (config, log) => {
     const { apptainerRuntime } = await import('./runtime.ts');

@@ -23,7 +23,7 @@ const SAFE_DIRECTORY = {
   GIT_CONFIG_VALUE_0: '*',
 };
 
-/** Throws RolloutFailure sandbox_start / node_disk / node_memory. */
+/** Throws RolloutFailure sandbox_start / sandbox_refused / node_disk / node_memory. */
 export async function startApptainer(
   setup: RuntimeSetup,
   program: Program,

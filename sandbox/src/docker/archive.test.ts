@@ -1,4 +1,4 @@
-/** Archives that a hostile sandbox could cause. */
+/** Archives that hostile code in a sandbox could make an engine produce. */
 import { Readable } from 'node:stream';
 import tar, { type Header } from 'tar-stream';
 import { expect, test } from 'vitest';

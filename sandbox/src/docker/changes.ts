@@ -10,7 +10,7 @@ import { answerAbout } from './stoppedstarts.ts';
 /** The keys come in either order; quotation marks inside a path are always escaped. */
 const ENTRY = /\{(?:"Kind":(\d),)?"Path":("(?:[^"\\]|\\.)*")(?:,"Kind":(\d))?\}/g;
 const REMOVED = '2';
-/** Bits of Go's file modes: a folder, a link, and all bits of special files. */
+/** Bits of Go's file modes: a folder, a link, and all bits of a file's type, which are 0 for a regular file. */
 const GO_MODE_FOLDER = 0x80000000n;
 const GO_MODE_LINK = 0x08000000n;
 export const GO_MODE_TYPE = 0x8f280000n;

@@ -238,7 +238,7 @@ export class DockerContainer implements Container, OfContainer {
     return group && readWasFull(group);
   }
 
-  /** Returns the id of the first process on the host; null if there is none. */
+  /** Returns the host's id of the container's first process; null if there is none, or if the engine cannot tell. */
   async idlePid(): Promise<number | null> {
     const pid = await answerAbout(this.#container, this.#container.inspect()).then(
       ({ State }) => State.Pid,

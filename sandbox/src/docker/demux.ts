@@ -30,7 +30,7 @@ export function createDemuxer(onData: (bytes: Buffer) => void): (chunk: Buffer) 
   };
 }
 
-/** Returns the output and the input of a socket. A broken socket destroys the stream. */
+/** Returns one stream with the output and the input of a socket. A broken socket destroys the stream. */
 export function demuxedDuplex(
   socket: Duplex,
   listen = (see: (bytes: Buffer) => void, _end: () => void): void =>

@@ -58,8 +58,8 @@ export async function startExec(
 }
 
 /**
- * Returns the command line that passes the environment exactly as given, passes stdin without a half-closed stream, and uses one pipe
- * for stdout and stderr, because two streams of the engine would lose their order.
+ * Returns a command line that replaces the environment by a given one, ends stdin without a half-closed stream, and uses one pipe for
+ * stdout and stderr, because two streams of the engine would lose their order.
  */
 function wrapped(argv: readonly string[], options: ExecOptions, mark: string): string[] {
   let line = [...argv];

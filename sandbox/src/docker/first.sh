@@ -32,7 +32,7 @@ __sf_sleep() {
   read -r -t 0.02 -u 9
 }
 
-# $1 bytes, $2 mode, $3 path. Only for unused paths: an image may have a link there.
+# Writes $1 bytes of the input to path $3 with mode $2. Fails for a used path: an image may have a link there.
 __sf_put() {
   local content folder=${3%/*}
   LC_ALL=C IFS= read -r -N "$1" content
@@ -42,7 +42,7 @@ __sf_put() {
   [[ $2 == 644 ]] || chmod -- "$2" "$3"
 }
 
-# Sets the exit code of process $1.
+# Waits for process $1, and sets __sf_code to its exit code.
 __sf_wait() {
   __sf_hit='' __sf_code=0
   wait "$1" || __sf_code=$?
@@ -54,14 +54,14 @@ __sf_wait() {
   done
 }
 
-# Waits for processes that still print after the command that began them (`exec > >(tee log)`), as long as the engine watches an
-# exec.
+# Waits for processes that still print after the command that began them (`exec > >(tee log)`), at most as long as exec.ts waits
+# for the output of an ended exec.
 __sf_drain() {
   local until=$((${EPOCHREALTIME/[.,]/} + 1250000))
   while __sf_prints && ((${EPOCHREALTIME/[.,]/} < until)); do __sf_sleep; done
 }
 
-# Whether another process has our standard output open.
+# Succeeds if another process has our standard output open.
 __sf_prints() {
   local stream
   for stream in /proc/[0-9]*/fd/*; do
@@ -70,14 +70,14 @@ __sf_prints() {
   return 1
 }
 
-# Kills all other processes. `kill` fails when there is none.
+# Kills all other processes, for at most 2 s. `kill` fails when there is none.
 __sf_end_others() {
   local until=$((${EPOCHREALTIME/[.,]/} + 2000000))
   while kill -9 -1 && ((${EPOCHREALTIME/[.,]/} < until)); do __sf_sleep; done
 }
 
-# Job control only while the command starts. Without it, a background command would ignore INT. With it, `wait` would end for a
-# stopped command.
+# Runs a command in folder $1, with job control only while the command starts. Without job control, a background command would
+# ignore INT. With job control, `wait` would end for a stopped command.
 __sf_run() {
   __sf_code=126
   [[ ${__sf_tmout+set} ]] && local -x TMOUT=$__sf_tmout
@@ -91,7 +91,7 @@ __sf_run() {
   cd -- "$__sf_home" || :
 }
 
-# In a new session, as an engine does for an exec: the processes of a dead shell are found by the session.
+# Runs a command in a new session, as an engine does for an exec: the processes of a dead shell are found by the session.
 __sf_open() {
   [[ ${__sf_tmout+set} ]] && local -x TMOUT=$__sf_tmout
   if type -P setsid >/dev/null; then

@@ -1,6 +1,6 @@
 /**
  * Asks the first process of a container (`first.sh`) to run commands and write files, because an exec or an archive of the engine costs
- * 80 ms of CPU. An answer is trusted only before untrusted code runs in the container.
+ * 80 ms of CPU. An answer is trusted only before untrusted code runs in the container; {@link codeOf} has the only exception.
  */
 import type { Duplex } from 'node:stream';
 import { newId, RolloutFailure, waitAtMost } from '@swefarm/shared';
@@ -39,7 +39,7 @@ export class FirstProcess implements Disposable {
   readonly #socket: Duplex;
   readonly #ready: Promise<boolean>;
   readonly #ended: Promise<void>;
-  /** First word of each request. Code in the container can write to the input of the first process, but cannot read it. */
+  /** First word of each request. Code in the container can write to the input of the first process, but cannot read the input. */
   readonly #secret = newId() + newId();
   /** Receives the output of the first process; null: no request is open. */
   #see: ((bytes: Buffer) => void) | null = null;
@@ -60,7 +60,7 @@ export class FirstProcess implements Disposable {
     );
   }
 
-  /** Attaches to a container before its start, so that no output is lost. Returns null if the engine refuses; execs still work. */
+  /** Attaches to a container before its start, so that no output is lost. Returns null if that fails; execs still work. */
   static async attach(container: Docker.Container): Promise<FirstProcess | null> {
     const options = { stream: true, stdin: true, stdout: true, stderr: true, hijack: true };
     const attaching = container.attach(options);
@@ -152,7 +152,7 @@ export class FirstProcess implements Disposable {
 
   /**
    * Runs the last command of a container: the container ends with the command, and the engine reports the exit code. `survived`: the
-   * container ran until the command had ended by itself.
+   * container ran until the command had ended by itself. Returns null if the first process cannot run the command.
    */
   async last(
     argv: readonly string[],

@@ -8,8 +8,8 @@ import { answerAbout } from './stoppedstarts.ts';
 const KILL_WAIT_MS = 5_000;
 
 /**
- * The first process kills all others on USR1, which needs no free process slot. Resolves when the earlier processes are gone,
- * because a late kill would hit the next shell. Throws RolloutFailure `engine_unreachable`.
+ * The first process kills all others on USR1, which needs no free process slot. Resolves when the earlier processes are gone, or after
+ * {@link KILL_WAIT_MS}: a late kill would hit the next shell. Throws RolloutFailure `engine_unreachable`.
  */
 export async function killOthers(container: Docker.Container, engine: Engine): Promise<void> {
   try {

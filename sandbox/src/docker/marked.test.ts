@@ -4,7 +4,7 @@ import { MarkedOutput } from './marked.ts';
 const NONCE = 'abc123';
 const TEXT = `one\x01abc12 \x01\nabc123 7\n${'\x01abc'}`;
 
-/** The output and the code for bytes in pieces of this size. */
+/** Returns the output and the exit code for input in pieces of `size` bytes. */
 function read(all: string, size: number): { printed: string; code: number | null } {
   let printed = '';
   let code: number | null = null;

@@ -44,7 +44,7 @@ export type DockerRuntimeOptions = {
   images?: ImageSettings;
   /** Minimum time between two creates, in milliseconds; default 0. */
   gapMs?: number;
-  /** The timeout of a removal; default two minutes. */
+  /** Timeout of a removal, in milliseconds; default two minutes. */
   answerMs?: number;
   log?: RuntimeLog;
 };
@@ -158,7 +158,7 @@ async function startContainer(
     return new DockerContainer(id, spec, { docker, engine, first, remove });
   } catch (error) {
     first?.[Symbol.dispose]();
-    // The removal is not awaited, because it needs its own slot.
+    // The removal is not awaited, because this start would occupy its slot during the removal.
     if (id) void remove(id);
     signal.throwIfAborted();
     throw createFailure(error, id !== null, `starting a container of ${spec.image.name}`);

@@ -6,7 +6,7 @@ test('a client is opened without the unused ssh and gRPC packages', () => {
   openEngine('/var/run/nothing.sock');
   const loaded = Object.keys(createRequire(import.meta.url).cache);
   expect(loaded.filter((file) => /node_modules\/dockerode\//.test(file))).not.toEqual([]);
-  // Packages that these two load.
+  // The ssh and gRPC packages would load these packages.
   expect(
     loaded.filter((file) => /node_modules\/(protobufjs|asn1|@grpc\/grpc-js\/build\/src\/server)/.test(file)),
   ).toEqual([]);

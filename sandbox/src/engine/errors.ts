@@ -38,7 +38,7 @@ export function engineFailure(error: unknown, otherwise: FailureClass, doing: st
   return new RolloutFailure(failureClass, `${doing}: ${message.trim()}`.slice(0, 400), { cause: error });
 }
 
-/** Error messages about limits that the kernel refuses; some have status 500. */
+/** Error messages about limits that the kernel or the engine refuses; some have status 500. */
 const REFUSED =
   /error setting cgroup config|cfs quota|memory limit|limit.*(?:too low|too small)|cannot unmarshal number|invalid argument.*(?:cgroup|\.max)/i;
 const PASSING = new Set([404, 408, 409, 429]);

@@ -42,7 +42,7 @@ async function engineUsedShare(docker: Docker): Promise<number> {
   return DockerRootDir ? await usedShareOf(DockerRootDir).catch(() => 0) : 0;
 }
 
-/** For `swefarm images`. */
+/** Returns the part of the runtime that `swefarm images` uses. */
 export function inspectEngineImages(
   docker: Docker,
   pulled: PulledImages,

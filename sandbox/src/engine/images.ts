@@ -18,7 +18,7 @@ export type EngineImageDeps = {
   pulled: PulledImages | null;
 };
 
-/** Returns a function that throws RolloutFailure image_not_found / image_pull / node_disk / engine_unreachable. */
+/** Returns a function that makes an image ready. It throws RolloutFailure image_not_found / image_pull / node_disk / engine_unreachable. */
 export function createEnsureImage(
   deps: EngineImageDeps,
 ): (image: string, signal: AbortSignal) => Promise<ReadyImage> {
@@ -75,7 +75,7 @@ async function pullAs(docker: Docker, name: string, credentials: Credentials | n
   if (problem) throw new Error(problem);
 }
 
-/** Gives an image from a mirror the requested name, and removes the mirror's name. */
+/** Gives an image from a mirror the requested name, and removes the mirror's name. Ignores names with a digest, which cannot be given. */
 async function rename(docker: Docker, from: string, to: string): Promise<void> {
   if (to.includes('@')) return;
   const at = to.lastIndexOf(':');

@@ -177,7 +177,7 @@ function killGroup(pid: number): void {
 }
 
 /**
- * Kills the processes with the mark of container `id` until none remains.
+ * Kills the processes with the mark of container `id` until none remains, in at most {@link KILL_ROUNDS} rounds.
  * @param folder the container's folder: a process without an environment belongs to the container if it works there
  */
 export async function killMarked(id: string, folder: string): Promise<void> {

@@ -45,7 +45,7 @@ it('evicts the longest unused images, and none that is pinned, in use or without
   await unpacked('d', null);
   await unpacked('e', 'some/e:latest');
   await unpacked('f', 'host', 0);
-  // Last used in this order; `c` has a running sandbox, which renews its stamp.
+  // The images were last used in the order b, c, e, d, a. `c` has a running sandbox, which renews its time of use.
   const now = Date.now() + HOUR_MS;
   const touched: string[] = [];
   const usedAt = (digest: string): number =>

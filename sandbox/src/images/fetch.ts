@@ -44,7 +44,7 @@ const backoffMs = exponentialBackoff(5_000, LONGEST_WAIT_MS);
 
 /**
  * Returns the wait in ms after a "too many requests" error: the registry's `Retry-After`, if the engine reports it, else exponential
- * backoff. Returns null for other errors.
+ * backoff; at most five minutes. Returns null for other errors.
  */
 export function waitAfter(error: unknown, waits: number): number | null {
   const text = errorMessage(error);

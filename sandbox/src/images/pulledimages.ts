@@ -1,6 +1,6 @@
 /**
- * Records the images that the farm pulled into an engine of this node. Only recorded images are removed. The node's workers share a
- * file.
+ * Records the images that the farm pulled into an engine of this node. Only recorded images are removed. The node's workers share
+ * the file.
  */
 import { lstat, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';

@@ -34,7 +34,7 @@ const MOST_LINKS = 40;
 export class TreeWriter {
   readonly #root: string;
   readonly #owners: boolean;
-  /** Real path of each folder, by the path in the layer; cleared by each removal. */
+  /** Real path of each folder, by the path in the layer; cleared when a folder or a link may have been removed. */
   #folders = new Map<string, string[]>();
   /** Entries of the current layer. Whiteouts of the same layer do not apply to them. */
   #made = new Set<string>();

@@ -34,7 +34,7 @@ const HIDDEN_PROC_FILES = [
 ];
 const HIDDEN_PROC_FOLDERS = ['acpi', 'scsi'];
 export const HOST_NAME = 'sandbox';
-/** File descriptors that an entering process inherits besides its standard streams; `starter.sh` opens the last two. */
+/** File descriptors that an entering process inherits besides its standard streams; `starter.sh` opens them. */
 export const STATUS_FD = '3';
 const PIDNS_FD = '7';
 const FILTER_FD = '8';

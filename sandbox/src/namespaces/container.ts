@@ -196,7 +196,7 @@ export class NamespaceContainer implements Container {
     }
   }
 
-  /** Writes files by one exec that gets them as arguments. */
+  /** Writes files by one exec that gets them as arguments. Returns false if the exec fails. */
   async #putSmall(files: readonly SandboxFile[], signal: AbortSignal): Promise<boolean> {
     const parts = files.flatMap(({ path, content, mode = DEFAULT_MODE }) => [
       path,

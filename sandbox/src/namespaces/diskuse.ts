@@ -33,7 +33,10 @@ export async function diskUse(folder: string, init: number | null): Promise<Disk
 
 export type Measure = (folder: string) => Promise<number | null>;
 
-/** Returns the bytes of a folder; infinite if the measurement takes too long; null if the folder cannot be measured. */
+/**
+ * Returns the bytes of a folder, at least {@link LEAST_PER_FILE} for each file; infinite if the measurement takes too long; null if the
+ * folder cannot be measured.
+ */
 export async function folderSize(folder: string, timeoutMs = TIMEOUT_MS): Promise<number | null> {
   const [bytes, files] = await sizesOf(folder, timeoutMs);
   const known = [bytes, files === null ? null : files * LEAST_PER_FILE].filter((one) => one !== null);

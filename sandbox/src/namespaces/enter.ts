@@ -1,4 +1,4 @@
-/** Waits for the end of one process that entered a sandbox, and kills it. bubblewrap reports the exit code. */
+/** Waits for the end of one process that entered a sandbox; a timeout or an abort kills the process. bubblewrap reports the exit code. */
 import { RolloutFailure, waitAtMost } from '@swefarm/shared';
 import { Capture, execResult } from '../capture.ts';
 import type { ExecOptions, ExecResult } from '../runtime.ts';

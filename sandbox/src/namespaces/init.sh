@@ -1,5 +1,5 @@
-# Process 1 of a sandbox: the host's bash, in a root with system folders only. It ignores the signals that processes inside can
-# send, adopts orphans, kills all other processes when requested, and ends the sandbox when its stdin ends.
+# Process 1 of a sandbox, run by the host's bash (Apptainer: by a copy). It ignores the signals that processes inside can send,
+# adopts orphans, kills all other processes when requested, and ends the sandbox when its stdin ends.
 for signal in {1..31} {34..64}; do
   [ $signal = 9 ] || [ $signal = 17 ] || [ $signal = 19 ] || trap '' $signal
 done

@@ -8,7 +8,7 @@ import { readRecords, removeUnowned, writeRecord } from './records.ts';
 
 const [pid, pid_started] = [process.pid, ownStartMark()];
 const owner: Owner = { farm: 'farm', worker: 'worker', pid, pid_started, rollout_id: 'r.i.0', attempt: 1 };
-/** An id without a process. */
+/** Mark of a process that does not exist, as in names of folders. */
 const DEAD = `${2 ** 22 + 1}-1@${pid_started.split('@')[1]}`;
 
 let folder: string;

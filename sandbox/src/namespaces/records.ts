@@ -113,8 +113,8 @@ async function removeBy(starter: Starter, line: readonly string[], folder: strin
 }
 
 /**
- * Removes leftovers of dead processes without a record: runtimes' own folders, incomplete and partly removed sandboxes. Another process
- * may safely remove the same sandbox at the same time.
+ * Removes leftovers of dead processes without a record: runtimes' own folders, incomplete and partly removed sandboxes. Also removes
+ * sandboxes with an unreadable record older than ten minutes. Another process may safely remove the same sandbox at the same time.
  */
 export async function removeUnowned(scratchDir: string, log?: RuntimeLog): Promise<void> {
   for (const name of await ownNames(scratchDir)) {

@@ -118,7 +118,7 @@ const AF_NETLINK = 16;
 const NETLINK_AUDIT = 9;
 /**
  * Allowed personalities: PER_LINUX and PER_LINUX32, both also with UNAME26, and 0xffffffff, which queries the current personality. All
- * others weaken the memory layout.
+ * others are refused, because flags of a personality can weaken the memory layout.
  */
 export const PERSONALITIES = [0, 8, 0x20000, 0x20008, 0xffffffff] as const;
 
@@ -197,7 +197,7 @@ export function seccompProgram(arch: NodeJS.Architecture = process.arch): Buffer
   return assembled(program);
 }
 
-/** Returns instructions that refuse a call of the rule, and that the next instruction follows for other calls. */
+/** Returns instructions that refuse a call of the rule, and that pass any other call to the instruction after them. */
 function instructionsOf({ errno, conditions }: Rule): Instruction[] {
   let rest = [fail(errno)];
   for (const { index, mask, value } of conditions.toReversed()) {

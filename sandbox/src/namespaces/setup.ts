@@ -57,7 +57,7 @@ export async function openRuntime(
   open: (setup: RuntimeSetup) => Promise<Omit<Runtime, Shared>>,
 ): Promise<Runtime> {
   const { scratchDir, log } = options;
-  // The setup can fail on a full disk, for example, and the next attempt may succeed.
+  // If the setup fails, for example on a full disk, the opened resources are released: the next attempt may succeed.
   await using opened = new AsyncDisposableStack();
   const setup = await openSetup(options, opened);
   const own = await open(setup);

@@ -50,7 +50,7 @@ no_fork() {
   exec "$BASH" --noprofile --norc -c "$BASH_EXECUTION_STRING" "$0" "$PWD" "$name"
 }
 
-# The request of this shell's previous life, then the requests of stdin.
+# Sets name to the request that no_fork passed on, then to each request of stdin.
 next() {
   name=$again again=
   [[ $name ]] || read -r name

@@ -173,7 +173,7 @@ test('at the process limit a start fails, and running processes continue', {
   }
 });
 
-/** @returns the highest descriptor; each is the lowest that was free */
+/** Opens `count` files, each with the lowest free descriptor. Returns the highest descriptor. */
 function occupyFiles(count: number, opened: DisposableStack): number {
   const numbers = Array.from({ length: count }, () => openSync('/dev/null', 'r'));
   for (const fd of numbers) opened.defer(() => closeSync(fd));
@@ -191,7 +191,7 @@ test('at the limit of open files a start fails, and no file stays open', async (
   using filled = new DisposableStack();
   occupyFiles(32, filled);
   const free = new DisposableStack();
-  // Enough for all but the last file that it opens.
+  // The limit suffices for all but the last file that `start` opens.
   const most = occupyFiles(3, free) + 1;
   free.dispose();
   limit(String(most));

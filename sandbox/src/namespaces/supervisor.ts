@@ -111,7 +111,7 @@ export class Supervisor {
   readonly #owner: Owner;
   readonly #answers: Answers;
   readonly #files: ReadonlyMap<string, number>;
-  /** The sandbox and the entering processes, which open the namespace files by number. */
+  /** Number of users of the namespace files: the sandbox, and the entering processes, which open the files by number. */
   #users = 0;
 
   constructor(

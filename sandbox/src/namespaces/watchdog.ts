@@ -73,7 +73,7 @@ export class Watchdog implements Disposable {
     if (this.#timer || this.#isClosed || this.#sandboxes.size === 0) return;
     const next = (): void => {
       this.#tick()
-        // A failed tick is repeated after a second.
+        // The next tick repeats the checks of a failed one.
         .catch(() => undefined)
         .finally(() => {
           this.#timer = null;

@@ -44,7 +44,7 @@ export class ImageExporter {
     }
   }
 
-  /** Pulls an image; null if no engine answers. Throws RolloutFailure image_not_found / image_pull. */
+  /** Pulls an image; null if no engine answers. Throws RolloutFailure image_not_found / image_pull / node_disk / engine_unreachable. */
   async pull(name: string): Promise<EngineImage | null> {
     if (!(await this.#isReachable())) return null;
     await pullImage(this.#deps, name);

@@ -18,7 +18,7 @@ import {
 } from './arguments.ts';
 import type { RootImage } from './images.ts';
 
-/** Throws RolloutFailure sandbox_start / node_disk / node_memory. */
+/** Throws RolloutFailure sandbox_start / sandbox_refused / node_disk / node_memory. */
 export async function startRootfs(
   setup: RuntimeSetup,
   host: Host,

@@ -13,7 +13,10 @@ export type Attempt = {
   run(sandbox: { container: Container; shell: Shell; host: Host }): Promise<string | null>;
 };
 
-/** A Python program in the sandbox. The text after GOT is its gain. It has `libc` with errno, and a function that tries a call. */
+/**
+ * Runs a Python program in the sandbox. Returns its lines that begin with GOT, which name its gains; null without such a line. The
+ * program has `libc` with errno, and the functions `got`, `call` and `attempt`.
+ */
 export async function python(
   container: Container,
   program: string,

@@ -152,7 +152,7 @@ call("iopl", 3)`,
       const command = `[ -e ${TEST_IMAGE_MARKER} ] || exit 99; rm /etc/passwd /etc/group; mkfifo /etc/passwd /etc/group`;
       await shell.run(command, { timeoutMs: 10_000, maxOutputBytes: 1_000, signal: NEVER });
       const options = { timeoutMs: 60_000, maxOutputBytes: 100, signal: NEVER };
-      // Engines that read them refuse.
+      // Engines that read these files refuse the exec.
       const ended = await container.exec(['true'], options).catch(() => null);
       return ended?.timedOut ? 'an exec that does not end' : null;
     },

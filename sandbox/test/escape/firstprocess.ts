@@ -56,7 +56,7 @@ export const FIRST_PROCESS: readonly Attempt[] = [
         .run('python3 /tmp/first.py', options)
         .catch((error: unknown) => String(error));
       const output = typeof ended === 'string' ? ended : ended.head.toString();
-      // The effect appears only now, such as a refused fork.
+      // An effect on process 1, such as a refused fork, appears only at the next exec.
       await container.exec(['true'], options).catch(() => undefined);
       const state = await container.state();
       if (state !== 'running') return `${state}: ${output}`;

@@ -16,7 +16,7 @@ export type Host = AsyncDisposable & {
   secretFile: string;
   secretName: string;
   secret: string;
-  /** The file is unchanged. */
+  /** Returns whether the file is unchanged. */
   unharmed(): Promise<boolean>;
 };
 

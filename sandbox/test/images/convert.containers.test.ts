@@ -85,7 +85,7 @@ exec sleep 600`;
       lines: [{ image: name, status: 'absent', path: sif }],
     });
 
-    // A lock without renewals expires; its last renewal was before that.
+    // A lock without renewals expires, so the time of the last renewal is set to the past.
     await utimes(`${sif}.lock`, 1, 1);
     const made = await images('convert', [name]);
     expect(made, made.stderr).toMatchObject({
@@ -126,7 +126,7 @@ exec sleep 600`;
     await mkdir(join(folder, 'other'));
     const { code, lines } = await images('convert', [
       ...[`docker-archive:${archive}`, `docker-archive:${none}`],
-      // The same name as the existing one, with other content.
+      // The second image would have the file name of the first, with other content.
       ...[name, `elsewhere/${short}:latest`],
     ]);
     expect(code).toBe(10);

@@ -126,7 +126,7 @@ test('only unused, unpinned images that the farm pulled are evicted', async () =
     Labels: { swefarm_test: '1' },
   });
   try {
-    // All are unused for a long time.
+    // All images appear unused for a long time.
     const old = {
       ...pulled,
       list: async () => new Map([...(await pulled.list())].map(([n, e]) => [n, { ...e, used_at: 0 }])),
