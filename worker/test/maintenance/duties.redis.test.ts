@@ -1,4 +1,4 @@
-/** Each duty on a real Redis: its effect, its repetition, and its interruption. */
+/** Duties on a real Redis: their effects, also when they run twice. */
 import { parseRolloutId, type RunRecord, resumeRun } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import { cancelExpiredRuns, cancelStaleRuns } from '../../src/maintenance/cancelruns.ts';
@@ -10,7 +10,7 @@ import { ownerlessOf } from '../../src/maintenance/removeartifacts.ts';
 import { queueRefills, requeueLostJobs } from '../../src/maintenance/requeue.ts';
 import { aWorker, BY, claimBy, endBy, GROUP, open, type Scene, scene, startRun } from './farm.ts';
 
-/** Runs twice: the second round must find nothing to do. */
+/** Runs the duty twice, because a second round must change nothing. */
 async function twice(duty: Duty, { deps }: Scene): Promise<void> {
   await duty.run(deps, open);
   await duty.run(deps, open);
@@ -75,7 +75,7 @@ test('enough usable results end a group at once; a worker commits a running sibl
   await twice(commitCancelled(), at);
   expect(await rowsOf(at, run.run_id)).toMatchObject({ 3: 'cancelled early_stop' });
   expect(await at.farm.groups.open(run.run_id)).toEqual([claimed]);
-  // A worker that does not commit in time is not waited for.
+  // Maintenance commits for a worker that does not commit in time.
   await commitCancelled(0).run(at.deps, open);
   expect(await rowsOf(at, run.run_id)).toMatchObject({ 2: 'cancelled early_stop' });
 });
@@ -86,14 +86,14 @@ test('a rollout lost to infrastructure is refilled in the same step, up to the l
   const [a = '', b = ''] = ids;
   await endBy(at, run, a, { failed: 'sandbox_lost' });
   expect(await at.farm.groups.open(run.run_id)).toEqual([b, `${run.run_id}.${GROUP}.2`]);
-  // Killed between opening and queueing: the next worker queues it.
+  // A worker that dies between opening and queueing leaves a refill without a job, which the next worker queues.
   expect(await at.farm.jobs.missing([`${run.run_id}.${GROUP}.2`])).toHaveLength(1);
   await twice(queueRefills, at);
   expect(await at.farm.jobs.missing([`${run.run_id}.${GROUP}.2`])).toEqual([]);
   await endBy(at, run, `${run.run_id}.${GROUP}.2`, { failed: 'policy_silent' });
   await endBy(at, run, b, { failed: 'policy_silent' });
   expect(await at.farm.groups.rollouts(run.run_id)).toHaveLength(4);
-  // A failure that no other attempt can avoid is not refilled, nor a rollout that three workers died with.
+  // A failure that no other attempt can avoid is not refilled.
   await endBy(at, run, `${run.run_id}.${GROUP}.3`, { failed: 'tests_cannot_start' });
   expect(await at.farm.groups.open(run.run_id)).toEqual([]);
 });
@@ -254,7 +254,7 @@ test('artifacts of late attempts go; those of winners, running attempts and resu
   expect((await ownerlessOf(at.farm, run.run_id, stored, now + 3_600_000)).sort()).toEqual(
     [...overtaken, lost].sort(),
   );
-  // Of recent artifacts, only one without a known claim beside a winner is removed.
+  // Among recent artifacts, only the one whose claim the journal does not know is removed, because its rollout has a winner.
   expect(await ownerlessOf(at.farm, run.run_id, stored, now)).toEqual([lost]);
 });
 
@@ -281,7 +281,7 @@ test('runs of a class take turns: a later run starts beside the first one', asyn
   const at = await scene();
   const first = await startRun(at, { group_size: 2 });
   for (const job of await at.farm.queue().getJobs(['prioritized'])) await job.remove();
-  // The first has reached its hundredth rollout.
+  // The first run has reached its hundredth rollout.
   const late = await startRun(at, { group_size: 2 }, false);
   await at.farm.queue().add('rollout', {} as never, { jobId: 'x.y.0', priority: 2 * 2 ** 19 + 1 + 100 });
   const second = await startRun(at, { group_size: 2 });
