@@ -33,7 +33,7 @@ export function assembleWorker(parts: WorkerParts) {
   return {
     /** Aborts when the worker must end, because it was stopped or was idle for too long. */
     ending,
-    /** Stops claiming. Resolves when no rollout runs and all loops have ended. */
+    /** Stops claiming. Resolves when all loops have ended, and no rollout runs or the grace is over. */
     async drain(grace: Pick<Grace, 'finishMs' | 'handBackMs'>): Promise<void> {
       await pull.drain(grace);
       over.abort();

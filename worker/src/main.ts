@@ -16,7 +16,7 @@ import { diagnose } from './node/doctor.ts';
 import { IMAGE_ACTIONS, type ImageAction, readNeeded, runImages } from './node/images.ts';
 import { runWorker } from './run.ts';
 
-/** Exit codes. 2: usage; 10: an image is missing; 12: infrastructure unusable; 70: uncaught error; 130: stopped by a signal. */
+/** Exit codes. 2: usage; 10: an image is missing, changed or failed; 12: any other error; 70: uncaught error; 130: stopped by a signal. */
 const EXIT = { usage: 2, missing: 10, unusable: 12, interrupted: 130 } as const;
 
 /** Two signals within this time count as one: a batch scheduler signals every process of a job, and a launcher forwards its own signal. */

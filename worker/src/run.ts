@@ -29,7 +29,7 @@ import { type ChosenRuntime, chooseRuntime, waitForRuntime } from './node/runtim
 import { runRollout } from './rollout/rollout.ts';
 import { startThreads } from './threads/pool.ts';
 
-/** Runs until `stop` aborts, then drains. Throws UnusableError when Redis or the runtime is not usable at the start. */
+/** Runs until `stop` aborts or the worker is idle for too long, then drains. Throws UnusableError when Redis or runtime is unusable. */
 export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promise<void> {
   const log = createLog(config, { worker: config.worker_id, node: config.node });
   log.info({ config: describeConfig(config) }, 'starting');
@@ -51,7 +51,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   startReaper(reaping, (count) => metrics.reaped.inc(count), over.signal);
   startCensus(node, over.signal);
 
-  // The server starts only here, so that an answer means that Redis and the runtime work.
+  // The server starts only here, so that an answer means that Redis and the runtime have worked.
   const probes = createProbes(node);
   const server = await serveMetrics(node, probes);
   if (server) stack.use(server);

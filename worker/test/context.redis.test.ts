@@ -10,7 +10,7 @@ vi.setConfig({ testTimeout: 240_000 });
 
 const host = useHost('context');
 const NEVER = new AbortController().signal;
-/** Rollouts until a run is paused. */
+/** Number of failed rollouts at which a run is paused. */
 const MANY = 20;
 
 test.each([

@@ -21,7 +21,7 @@ export async function makeTree(folder: string): Promise<void> {
   git('-c', 'user.name=t', '-c', 'user.email=t@t', 'commit', '-q', '--allow-empty', '-m', 'base');
 }
 
-/** An instance of {@link makeTree}'s tree, and the settings of a run besides agent and policy. */
+/** An instance of {@link makeTree}'s tree; `ungraded` returns the settings of a run without evaluation. */
 export const treeInstance = (folder: string): Instance =>
   bareInstance({
     ...{ image: `dir:${join(folder, 'tree')}`, base_commit: 'HEAD' },
@@ -75,7 +75,7 @@ type HostWorker = Host & {
   hostRewards?: boolean;
 };
 
-/** Works until the test ends. */
+/** Starts a worker that works until the test ends. */
 export async function startHostWorker({
   farm,
   prefix,

@@ -59,7 +59,7 @@ afterAll(async () => {
   execFileSync('umount', [scratchDir]);
 });
 
-/** Faults of evaluations (a full disk: agents), in their order; later ones have none. */
+/** A fault of an evaluation's container (`filled`: of an agent's). A trial applies its faults in order; later containers have none. */
 type Mishap = (container: Container) => Promise<void>;
 type Trial = { tests: string; mishaps: Mishap[]; environment?: InstanceEnvironment };
 
@@ -68,7 +68,7 @@ async function began(container: Container): Promise<void> {
   const options = { timeoutMs: 120_000, maxOutputBytes: 1_000, signal: open };
   while ((await container.exec(['test', '-e', '/tmp/began'], options)).exitCode !== 0) await sleep(20);
 }
-/** While this file exists, the tests continue. */
+/** While this file exists, the tests do not end. */
 const PAUSE = '/tmp/hold';
 /** Kills the sandbox during its tests. */
 const killed: Mishap = async (container) => {
@@ -78,7 +78,7 @@ const killed: Mishap = async (container) => {
 /** Ends a job as a batch scheduler does: every process gets TERM, the sandboxes' first. */
 const everybodyTold: Mishap = async (container) => {
   await began(container);
-  // A process may have ended since they were listed.
+  // `terminate` ignores a process that has ended since `descendants` listed it.
   for (const pid of descendants(process.pid)) terminate(pid);
   stopping.abort();
 };
@@ -114,7 +114,7 @@ const eaten: Mishap = async (container) => {
   const eating = 'mkdir eaten; cd eaten; for i in {1..25000}; do : >$i || break; done 2>/dev/null';
   execFileSync('bash', ['-c', eating], { cwd: scratchDir });
 };
-/** A program of the setup is missing in this sandbox alone. */
+/** Removes, in this sandbox alone, a file that the setup needs. */
 const bare: Mishap = async (container) => {
   const options = { timeoutMs: 10_000, maxOutputBytes: 1_000, signal: open };
   const removed = await container.exec(['rm', '/served'], options);
@@ -251,7 +251,7 @@ test('a scheduler that stops sandboxes and worker at once costs the rollout noth
 });
 
 test('a disk filled by another is the node’s fault, a disk filled by the tests the patch’s', async () => {
-  // While the agent works: its patch cannot be trusted either.
+  // The disk is full while the agent works, so its patch cannot be trusted either.
   const before = await attempts({ tests: PASSES, mishaps: [filled] });
   expect(await before.again()).toMatchObject({ next: 'later' });
   expect(await before.journal()).toEqual(['node_disk']);
@@ -260,7 +260,7 @@ test('a disk filled by another is the node’s fault, a disk filled by the tests
   expect(await before.resultOf()).toMatchObject({ outcome: 'judged', resolved: true, attempt: 2 });
   await before.end();
 
-  // The patch's own tests fill it: that gets a verdict.
+  // The patch's own tests fill the disk, which gets a verdict.
   const filling = 'dd if=/dev/zero of=/tmp/fill bs=1M; echo no tests ran';
   const during = await attempts({ tests: filling, mishaps: [] });
   expect(await during.again()).toEqual({ next: 'done' });

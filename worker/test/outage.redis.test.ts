@@ -67,7 +67,7 @@ async function scene(size: number) {
     stall: (workers: 'alive' | 'dead') => redis.cli('EVAL', STALLED, '0', flags.redis_prefix, workers),
     committed: () =>
       expect.poll(async () => (await farm.results.counts(run.run_id)).committed, PATIENCE).toBe(size),
-    /** Active jobs with a lock. */
+    /** Returns the number of locks and the number of active jobs. */
     async locked() {
       const count = "return #redis.call('KEYS', ARGV[1])";
       const locks = await redis.cli('EVAL', count, '0', `${flags.redis_prefix}:rollouts:*:lock`);
@@ -88,7 +88,7 @@ test.each([
   await at.stall(workers);
   if (pauseMs > 0) await redis.cli('CLIENT', 'PAUSE', String(pauseMs), 'ALL');
   await expect.poll(at.locked, PATIENCE).toEqual([4, 4]);
-  // Longer than a claim waits for the worker of another attempt.
+  // This time is longer than a claim waits for the worker of another attempt (OTHER_ATTEMPT_MS of claim.ts).
   const until = performance.now() + 9_000;
   await expect.poll(() => performance.now() > until, PATIENCE).toBe(true);
   await expect.poll(at.locked, PATIENCE).toEqual([4, 4]);

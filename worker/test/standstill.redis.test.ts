@@ -59,7 +59,7 @@ test('a rollout whose policy updates beyond the limit is handed back at no cost 
   const before = policy.stats().answered;
   await expect.poll(() => policy.stats().answered, POLL).toBeGreaterThan(before + 1);
   await at.farm.policies.set('train', { state: 'updating' });
-  // The slot of the worker is its only one.
+  // The worker has one slot, so this rollout runs only after the first one is handed back.
   const beside = await at.other();
   await expect.poll(() => at.result(beside), POLL).toMatchObject({ attempt: 1 });
   await expect.poll(at.delayed, POLL).toBe(1);

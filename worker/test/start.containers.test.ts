@@ -1,4 +1,4 @@
-/** A worker that starts without its container engine, or with a full disk: it waits, logs so once, and continues or exits with the reason. */
+/** A worker that starts without its container engine, or with a full disk, waits, logs the wait once, and continues or exits with 12. */
 import { execFileSync } from 'node:child_process';
 import { mkdir, readdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { createServer, request, type Server } from 'node:http';
@@ -55,7 +55,7 @@ test('a worker waits for its engine, also after a second outage, and logs each w
   await worker.until(/"msg":"ready"/);
   expect(listed()).toBeGreaterThanOrEqual(3);
   const output = worker.stdout() + worker.stderr();
-  // Once to choose a runtime, and once to list the sandboxes of dead workers.
+  // The worker waits once to choose a runtime, and once to list the sandboxes of dead workers.
   expect(output.match(new RegExp(WAITS, 'g'))).toHaveLength(2);
   worker.kill('SIGTERM');
   expect(await worker.exit).toBe(0);

@@ -1,4 +1,4 @@
-/** Input and output of an agent. The ways to end are return values; only faults of the infrastructure are thrown, as RolloutFailure. */
+/** Input and output of an agent. An agent returns how it ended; it throws faults of the infrastructure as RolloutFailure. */
 import type { ModelReply } from '@swefarm/policy';
 import type { Shell } from '@swefarm/sandbox';
 import type {
@@ -48,7 +48,7 @@ export interface Policy {
   ): Promise<PolicyReply | ContextOverflow>;
   /** Returns the tokens received so far and the seconds they took; null: not known. */
   throughput(): { tokens: number; seconds: number } | null;
-  /** Returns the texts of token ids, for messages; null if the endpoint does not provide texts. */
+  /** Returns the texts of token ids, for messages; null if the endpoint does not return them. */
   detokenize(ids: readonly number[], signal: AbortSignal): Promise<string[] | null>;
 }
 
@@ -65,9 +65,9 @@ export type AgentDeps = {
 };
 
 export type AgentEnd = {
-  /** Null only when a limit killed the sandbox, so that the agent did not stop by itself. */
+  /** Null only when a limit killed the sandbox or a command broke it, so that the agent did not stop by itself. */
   exit_status: ExitStatus | null;
-  /** Text after the sentinel, or the argument of submit_solution; null if there is neither. */
+  /** Text after the sentinel, or the argument of submit_solution; null if there is neither, or if the text is incomplete. */
   submission: string | null;
   trajectory: Trajectory;
   cut_by_token_limit: boolean;

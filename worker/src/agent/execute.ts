@@ -20,7 +20,7 @@ export type CommandState = {
 
 export const NO_COMMANDS = { cut: false, lastCommand: null, repeats: 0, modelSeconds: 0, commandSeconds: 0 };
 
-/** Ends the trajectory. `exitStatus` is null when a limit killed the sandbox. */
+/** Ends the trajectory. `exitStatus` is null when a limit killed the sandbox or a command broke it. */
 export function endOf(
   state: CommandState,
   exitStatus: ExitStatus | null,

@@ -9,7 +9,7 @@ import { type CommandState, endOf, executeCommand, NO_COMMANDS } from './execute
 import { openPrompts } from './prompts.ts';
 
 export type Driver = {
-  /** Returns the command after number `done`; null if none arrives within `waitMs`. Throws when another attempt has taken the session. */
+  /** Returns the command after number `done`; null if none arrives within `waitMs`, or if another attempt has taken the session. */
   next(done: number, waitMs: number): Promise<{ seq: number; input: SessionInput } | null>;
   reply(answer: SessionAnswer): Promise<void>;
 };

@@ -122,7 +122,7 @@ function recordAnswer(state: RolloutState, reply: PolicyReply): Turn {
   return turn;
 }
 
-/** Throws RolloutFailure `policy_tokens` when the run requires tokens and the tokens of this answer are not contiguous. */
+/** Throws RolloutFailure `policy_tokens` when tokens or experts that the run requires are missing, unusable or not contiguous. */
 async function recordTurnTokens(state: RolloutState, reply: PolicyReply, turn: Turn): Promise<void> {
   const { trajectory, ledger, deps } = state;
   try {
@@ -144,8 +144,8 @@ async function withTexts(broken: TokenBreak, { deps }: RolloutState): Promise<Ro
 }
 
 /**
- * Runs nothing of a malformed answer and sends the model the reason. An answer cut by the token limit counts as malformed. If the last
- * answer that the run allows was cut, the rollout ends with context_limit and is graded; format_limit would earn nothing.
+ * Runs nothing of a malformed answer and sends the model the reason. An answer cut by the token limit counts as malformed. If the answer
+ * that reaches `format_limit` was cut, the rollout ends with context_limit and is graded; with format_limit it would earn nothing.
  */
 function reject(state: RolloutState, message: Message, action: Action): Stop | null {
   const { config } = state.task;

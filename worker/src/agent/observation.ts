@@ -2,13 +2,13 @@
 import type { CommandResult } from '@swefarm/sandbox';
 import { type Prompts, SENTINEL } from './prompts.ts';
 
-/** Maximum length of a UTF-8 character. */
+/** Maximum bytes of a UTF-8 character. */
 const BYTES_PER_CHARACTER = 4;
 /** Maximum captured bytes of a submission. Patches over 10 MB earn nothing, and the shell must capture more than that to detect them. */
 const SUBMISSION_BYTES = 11 * 1024 ** 2;
 const SENTINELS = [SENTINEL, 'MINI_SWE_AGENT_FINAL_OUTPUT'];
 
-/** Returns how many bytes of output a shell must capture so that {@link renderObservation} can fill its limit in characters. */
+/** Returns how many bytes of output a shell must capture: enough for {@link renderObservation}, and for a patch that is the submission. */
 export function outputCap(observationLimit: number, patchSource: 'tree' | 'submission'): number {
   const shown = observationLimit * BYTES_PER_CHARACTER;
   return patchSource === 'submission' ? Math.max(shown, SUBMISSION_BYTES) : shown;
@@ -34,8 +34,8 @@ export function renderObservation(
 }
 
 /**
- * Decodes invalid bytes to replacement characters and returns at most `limit` UTF-16 units, half of them from the end. `elision`
- * renders the notice between the halves from a phrase such as "1200 characters".
+ * Decodes invalid bytes to replacement characters and returns at most `limit` UTF-16 units of the output, half of them from its end.
+ * `elision` renders the notice between the halves from a phrase such as "1200 characters".
  */
 export function headAndTail(
   result: Pick<CommandResult, 'head' | 'tail' | 'outputBytes'>,

@@ -8,7 +8,7 @@ import { type AgentConfig, createLazy, errorMessage, UsageError } from '@swefarm
 const COMMON = ['workdir', 'step_limit', 'step_timeout', 'sentinel'] as const;
 const TASK = ['problem_statement', 'instance_id', 'repo', 'hints_text'] as const;
 
-/** Names that only one template may use. For tool calls, the variant with the suffix `_tool` is used if there is one. */
+/** Further names that each template may use. For tool calls, the variant with the suffix `_tool` is used if there is one. */
 const NAMES = {
   system: TASK,
   instance: TASK,
@@ -61,7 +61,7 @@ export async function openPrompts(config: AgentConfig, workdir: string) {
     sentinel: SENTINEL,
   };
   return {
-    /** Renders one template. `values` has the values of the names that only this template may use. */
+    /** Renders one template. `values` has the values of the template's names that are not in {@link COMMON}. */
     render(name: PromptName, values: Values = {}): string {
       const template = templates.get(name);
       if (!template) throw new UsageError(`no template ${name}`);

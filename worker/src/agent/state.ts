@@ -18,7 +18,7 @@ export type RolloutState = Disposable &
     readonly signal: AbortSignal;
     remainingSeconds(): number;
     malformedInARow: number;
-    /** Whether the history contains a tool call whose arguments are not JSON. */
+    /** Whether the history contains an answer with `badArguments` (see `Action` of actions.ts). */
     badArguments: boolean;
   };
 

@@ -1,4 +1,4 @@
-/** Applies the model patch to the clean tree with the commands of the harness, in the same order. */
+/** Applies the model patch to the clean tree with the commands of the harness; a patch taken from the agent's tree is applied exactly. */
 import { isNew, pathOf, readDiff } from '@swefarm/grading';
 import type { Container, ExecResult } from '@swefarm/sandbox';
 import { type InstanceEnvironment, type InstancePlan, RolloutFailure } from '@swefarm/shared';
@@ -17,8 +17,8 @@ const exactAttempts = ({ apply, patch_path }: InstancePlan): InstancePlan['apply
 };
 
 /**
- * Reads the paths of new files from stdin. Removes untracked files at the path of a new file or of one of its folders: the agent removed
- * those files in its sandbox, but a patch does not name files that git ignores.
+ * Reads the paths of new files from stdin. Removes an untracked folder at such a path, and untracked files and links at the paths of its
+ * folders: the agent removed them in its sandbox, but a patch does not name files that git ignores.
  */
 const MAKE_WAY = `while IFS= read -r -d '' path; do
   if [ -d "$path" ] && [ ! -L "$path" ]; then printf '%s\\0' "$path"; fi
@@ -84,7 +84,7 @@ export const mayLackFiles = (environment: InstanceEnvironment | undefined): bool
   (environment.hidden.length > 0 || environment.setup.some(({ roles }) => !roles.includes('evaluation')));
 
 /**
- * Returns the patch without the added files that the clean tree already has; the whole patch if it cannot be split. If the agent creates a
+ * Returns the patch without the added files that the clean tree already has; keeps parts that cannot be parsed. If the agent creates a
  * file that only its own tree lacks, that file is not part of its work, and a patch that adds it would not apply to the clean tree. Throws
  * RolloutFailure `evaluation_lost` when the files of the clean tree cannot be listed.
  */

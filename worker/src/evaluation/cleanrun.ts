@@ -52,7 +52,7 @@ export type Work = { instance: Instance; plan: InstancePlan; patch: string };
 
 export type Ran = {
   facts: Omit<EvaluationFacts, 'log'>;
-  /** The node's disk after the run. `full`: perhaps another sandbox filled it; `filled`: this sandbox filled it. */
+  /** The node's disk during the run and at its end. `full`: perhaps another sandbox filled it; `filled`: this sandbox filled it. */
   disk: 'free' | 'full' | 'filled';
   log: Buffer | null;
   startSeconds: number;

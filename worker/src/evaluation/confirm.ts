@@ -1,6 +1,6 @@
 /**
- * Evaluates a resolved patch again when parts of it could decide the outcomes of tests: without the files of those parts, and with counted
- * tests that must fail. The official verdict does not change; the findings are in `report.trust`.
+ * Evaluates a resolved patch again when it has signs of forgery or is drawn for the audit: without the files that could decide outcomes,
+ * and with counted tests that must fail. The official verdict does not change; the findings are in `report.trust`.
  */
 import { randomInt } from 'node:crypto';
 import { hasOutcomes, hidesFailures, makeTestsFail, showsFailures } from '@swefarm/grading';
@@ -23,7 +23,7 @@ export type ConfirmDeps = Pick<CleanRunDeps, 'container' | 'removals' | 'signal'
   again: (changed: Partial<Work>) => Promise<Report>;
 };
 
-/** Evaluates the patch again and adds the findings to `report.trust`. Throws the errors of `deps.again`. */
+/** Evaluates the patch again if needed and adds the findings to `report.trust`. Throws errors of `deps.again` and `deps.container`. */
 export async function confirm(work: Work, report: Report, deps: ConfirmDeps): Promise<void> {
   const found = await inspect(work, deps);
   const proves = work.plan.verdict.rule !== 'fail_only' && !isContradicted(report);
@@ -84,7 +84,7 @@ async function isDrawn({ why, modules }: Found, deps: ConfirmDeps): Promise<bool
   return randomInt(1_000_000) < (deps.auditShare ?? AUDIT_SHARE) * 1_000_000;
 }
 
-/** Evaluates the patch without its suspicious files. `unknown`: the tests have outcomes neither with the patch nor with gold. */
+/** Evaluates the patch without its suspicious files. `unknown`: the tests then have no outcomes, and with gold they do not pass either. */
 async function passesWithout(
   { instance }: Work,
   rest: string,

@@ -1,7 +1,7 @@
 /**
  * Determines whether a patch or its instance is at fault when tests did not start, were unreadable or timed out. Uses other evaluations
  * under the same conditions. Without them, one worker of the farm evaluates the untouched tree, and then gold if the tests of that tree do
- * not start either.
+ * not start either. After a timeout it evaluates gold, or the untouched tree if the row has no gold.
  */
 import { createHash } from 'node:crypto';
 import { untouchedPatch } from '@swefarm/grading';
@@ -166,8 +166,8 @@ function evidenceIn(
 }
 
 /**
- * Returns the evidence that an evaluation of any patch adds; null: none. A patch of another rollout (`sibling`) counts only if its
- * evaluation is clean and completed, because the patch may have printed the outcomes itself.
+ * Returns the evidence that an evaluation of any patch adds; null: none. A patch that is neither gold nor empty (`sibling`) counts only if
+ * its evaluation is clean and completed, because the patch may have printed the outcomes itself.
  */
 export function evidenceOf(
   report: Pick<Report, 'evaluation' | 'trust'>,

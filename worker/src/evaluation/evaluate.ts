@@ -12,7 +12,7 @@ import type { Control } from './control.ts';
 import type { EvaluationLock } from './evaluationlock.ts';
 import { type ProgramDeps, runProgram } from './program.ts';
 
-/** Gold that needs less than this share of the time limit meets the limit under any load of the node. */
+/** Gold that needs less than this share of the time limit does not time out under any load of the node. */
 const FAR_FROM_LIMIT = 0.2;
 /** Limit of the harness on a patch, in bytes; the harness does not try to apply a larger patch. */
 const MAX_PATCH_BYTES = 10 * 1024 * 1024;
@@ -23,7 +23,7 @@ export type EvaluationDeps = CleanRunDeps &
   Pick<ProgramDeps, 'startProgram'> & {
     threads: Threads;
     evaluationLock: EvaluationLock;
-    /** Whether to evaluate an empty patch too: golden, noop and preflight need the status of each test on the untouched tree. */
+    /** Whether to evaluate an empty patch too, as for agents without turns, whose reports need the status of each test. */
     evaluateEmpty: boolean;
     /** Why the tests run: for a verdict, to confirm a verdict, or as evidence about other patches. */
     purpose: 'patch' | 'second' | 'control';
@@ -35,7 +35,7 @@ export type EvaluationDeps = CleanRunDeps &
 /** `startSeconds`: start of the clean container; `testsSeconds`: duration of the eval script. Both are of the last run. */
 export type Evaluated = { report: Report; log: Buffer | null; startSeconds: number; testsSeconds: number };
 
-/** Throws RolloutFailure `evaluation_lost`, `node_disk`, `parse_timeout` or `setup_failed`, and the errors of a container start. */
+/** Throws RolloutFailure `evaluation_lost`, `node_disk`, `node_memory`, `parse_timeout` or `setup_failed`, and errors of the runtime. */
 export async function evaluate(
   { instance, plan, patch }: Omit<Work, 'patch'> & { patch: string | null },
   deps: EvaluationDeps,

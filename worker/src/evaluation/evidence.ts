@@ -67,7 +67,7 @@ export async function filesLeft(
   return found;
 }
 
-/** Ends the container and lists the changed files; returns nothing if the container has no files of its own. */
+/** Ends the container and lists the changed files, or why they are unknown; `{}` if the container has no file system of its own. */
 export async function whatChanged(
   container: Container,
   seal: Seal,
@@ -140,7 +140,7 @@ async function touchedPaths(remains: FileChanges, signal: AbortSignal): Promise<
   return found;
 }
 
-/** Returns the changed tools that are files. `tools` also contains folders in which something has changed. */
+/** Returns the changed tools that are files, with the lines of {@link startLines}. `tools` also contains folders with changes. */
 async function changedTools(
   remains: FileChanges,
   { tools, folders }: Touched,
@@ -167,14 +167,14 @@ async function startLines(remains: FileChanges, path: string, workdir: string, s
   return [`${path}:`, ...lines.map((line) => `${path}:${moved(workdir, TESTBED)(line)}`)];
 }
 
-/** Passes on null when the path is not a regular file. */
+/** Resolves to null for a file over the limit, and passes on null when the path is not a regular file. */
 const nullIfTooLarge = (reading: Promise<Buffer | null>): Promise<Buffer | null> =>
   reading.catch((error: unknown) => {
     if (error instanceof SwefarmError && error.code === 'file_too_large') return null;
     throw error;
   });
 
-/** Returns `path:line` for each line of a configuration file that matches {@link GIT_SETTING}. */
+/** Returns `path:line` for each line of a configuration file that matches {@link GIT_SETTING}; one entry if the file is unreadable. */
 async function gitSettings(remains: FileChanges, path: string, signal: AbortSignal): Promise<string[]> {
   const content = await nullIfTooLarge(remains.getFile(path, CONFIG_BYTES, signal));
   if (content === null) return [`${path}:what is there cannot be read`];

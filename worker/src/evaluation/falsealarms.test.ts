@@ -36,7 +36,7 @@ function logOf({ row }: Project): string {
 }
 
 const overlaps = (one: Changes, other: Changes): boolean => Object.keys(one).some((path) => path in other);
-/** The changes themselves, and together with each later one. */
+/** The changes of one patch alone, and together with those of each later patch to the same project. */
 const besides = (at: number): Changes[] => {
   const [, project, changes = {}] = PATCHES[at] ?? [];
   const others = PATCHES.slice(at + 1).flatMap(([, other, more]) =>

@@ -59,7 +59,7 @@ export const cancelAbandonedCalls: Duty = {
   },
 };
 
-/** A worker ends its session within two seconds after the lease expires; after this time the session has no worker. */
+/** A worker ends its session within two seconds after the lease expires, so a session expired for longer than this has no worker. */
 const SESSION_GRACE_MS = 15_000;
 
 /** Ends expired sessions that no worker has taken. A worker watches the leases of its sessions itself. */

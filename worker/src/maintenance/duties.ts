@@ -1,4 +1,4 @@
-/** Returns the list of duties; each worker that takes over maintenance creates a new list. */
+/** The duties of maintenance. Each worker creates a list of its own at its start, because some duties have state. */
 import {
   cancelAbandonedCalls,
   cancelAbandonedSessions,

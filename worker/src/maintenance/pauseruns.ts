@@ -1,7 +1,7 @@
 /**
- * Pauses a run if most of its rollouts fail by infrastructure or most of its tool calls are unreadable, because it would produce no rewards
- * or wrong ones. A person resumes the run. An open run is paused only for unreadable calls, because its callers judge failures themselves.
- * It is resumed after {@link OPEN_PAUSE_MS}, because callers cannot resume it.
+ * Pauses a run if too many of its rollouts fail by infrastructure or too many tool calls are unreadable, because it would produce no
+ * rewards or wrong ones. A person resumes the run. An open run is paused only for unreadable calls, because its callers judge failures
+ * themselves. It is resumed after {@link OPEN_PAUSE_MS}, because callers cannot resume it.
  */
 import {
   FAILURES,

@@ -2,7 +2,7 @@
 import type { Farm, StoredArtifact } from '@swefarm/shared';
 import { dutyOfRuns } from './duty.ts';
 
-/** Minimum age of an artifact to be removed: an artifact is written before its commit, so a younger one may still be committed. */
+/** Minimum time from an attempt's end, or from its claim, to the removal of its artifact, which is written before its commit. */
 const YOUNG_MS = 10 * 60_000;
 
 export const removeOwnerlessArtifacts = dutyOfRuns(
@@ -20,7 +20,7 @@ export const removeOwnerlessArtifacts = dutyOfRuns(
   },
 );
 
-/** Returns locators of unneeded artifacts: all but the winner's; without a result, those of ended attempts without resumable work. */
+/** Returns locators of old unneeded artifacts: all but the winner's; without a result, those of ended attempts without resumable work. */
 export async function ownerlessOf(
   farm: Farm,
   runId: string,

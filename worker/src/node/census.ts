@@ -3,7 +3,7 @@ import type { Node } from './node.ts';
 
 const EVERY_MS = 60_000;
 
-/** Counts at once and then every minute until the signal aborts. A failed count does not change the metrics. */
+/** Evicts images and counts containers and images, at once and then every minute until the signal aborts. Logs failures. */
 export function startCensus(node: Node, signal: AbortSignal): void {
   const count = (): void => {
     evictImages(node)

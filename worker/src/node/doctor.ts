@@ -63,7 +63,7 @@ function describe(check: RuntimeCheck): string {
 
 async function redisFinding(config: WorkerConfig, signal: AbortSignal): Promise<Finding> {
   try {
-    // A producer's connection fails fast; a worker's connection would retry without end.
+    // A producer's connection fails fast; a worker's connection would wait for Redis.
     await using farm = await openFarm(config, 'producer', { signal });
     const ms = await farm.ping();
     const detail = [`${farm.address}, ${ms.toFixed(1)} ms`, ...farm.warnings].join('; ');

@@ -40,7 +40,7 @@ export function readNeeded(text: string): Needed[] {
     });
 }
 
-/** Returns true when nothing failed and no requested image is missing. Throws UnusableError, UsageError, and the signal's reason. */
+/** Returns true when nothing failed and no image is missing or changed. Throws UnusableError, UsageError, and the signal's reason. */
 export async function runImages(
   action: ImageAction,
   needed: readonly Needed[],

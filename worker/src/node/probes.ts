@@ -70,7 +70,7 @@ export function createProbes({ runtime, farm, log, stop, now = () => performance
       logChange(reason);
       return reason;
     },
-    /** Returns in one line why this worker must be restarted; null: a restart would not help. */
+    /** Returns in one line why this worker must be restarted; null: a restart is not needed or would not help. */
     async whyNotAlive(): Promise<string | null> {
       const sinceBeat = now() - beatAt;
       if (stop.aborted || sinceBeat < BEAT_DEAD_MS) return null;

@@ -1,4 +1,4 @@
-/** The reaper removes sandboxes of this farm's dead workers, never those of living workers, of another farm, or of unseen workers. */
+/** The reaper removes sandboxes of this farm's dead workers, never those of another farm or of workers that may be alive. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { OwnedContainer, Owner, Runtime } from '@swefarm/sandbox';

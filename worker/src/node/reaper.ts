@@ -21,7 +21,7 @@ const FORGOTTEN_MS = 2 * 60_000;
 /** Time without a registry entry after which a worker counts as dead: much longer than a worker needs to reconnect to Redis. */
 const MISSED_MS = 115_000;
 
-/** Identifies a worker process in labels of containers, in locks and in the registry. */
+/** Identifies a worker process in labels of containers, in the journal and in the registry. */
 export type Identity = { farm: string; worker: string; node: string; pid: number; pid_started: string };
 
 export const identify = (farm: string, worker: string, node: string): Identity => ({

@@ -1,5 +1,5 @@
 /**
- * Routes a claimed rollout to a worker whose node has the image, while that worker has a free seat (a reserved slot), so that the nodes of
+ * Routes a claimed rollout to a worker whose node has the image, while that worker has a free seat (a slot), so that the nodes of
  * a farm pull each image about once. A job for another worker is forwarded with its lock, which costs no attempt.
  */
 import { createSingleFlight, type Farm, type RolloutJob } from '@swefarm/shared';

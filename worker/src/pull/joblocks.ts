@@ -49,7 +49,7 @@ export function startJobLocks({ farm, identity, active, metrics, log }: Node) {
     take: (job: string, token: string) => void locks.set(job, { token, state: 'valid' }),
     /** Returns whether the job is running on this worker and is not about to be moved. */
     has: (job: string): boolean => (locks.get(job)?.state ?? 'moving') !== 'moving',
-    /** Returns the lock with which to move the job; null: another worker has the job. The lock is renewed until `drop`. */
+    /** Returns the lock with which to move the job; null: this worker has no valid lock of the job. The lock is renewed until `drop`. */
     toMove(job: string): string | null {
       const lock = locks.get(job);
       if (!lock || lock.state === 'lost') {

@@ -30,7 +30,7 @@ export function startPull(node: Node, seats: number, prefix: string) {
       if (next) await queue.pause();
       else shareSeats();
     },
-    /** Stops claiming. Running rollouts may finish for `finishMs`, then they are handed back to the queue. Resolves when no rollout runs. */
+    /** Stops claiming. Rollouts may finish for `finishMs`, then are handed back. Resolves when none runs, or after `handBackMs` more. */
     async drain(grace: Pick<Grace, 'finishMs' | 'handBackMs'>): Promise<void> {
       draining = true;
       await drainInTime(close(), grace, node, queue);

@@ -13,7 +13,7 @@ import type { Job } from './queue.ts';
 
 const UNFORESEEN_DELAY_MS = 5_000;
 const UNREADABLE_DELAY_MS = 5_000;
-/** Delay of a job that was forwarded to a worker that claims nothing. */
+/** Delay of a job that was forwarded to a worker that claims nothing or cannot read the job. */
 const NOT_HERE_DELAY_MS = 1_000;
 /** Delay of a job while this worker is still ending an earlier attempt at it. */
 const ENDING_MS = 1_000;

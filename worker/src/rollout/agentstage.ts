@@ -120,7 +120,7 @@ export function givenPatch(name: AgentName, instance: Instance, patch: string | 
 export const givenWork = ({ run, instance, patch }: Task): AgentWork =>
   workWithoutAgent(givenPatch(run.agent.type, instance, patch));
 
-/** Returns the work of an earlier attempt whose evaluation was lost. */
+/** Returns the work of an earlier attempt that only needs an evaluation. */
 export function resumedWork({ clock, trace }: Task, { trajectory, patch, seconds }: ResumableWork) {
   clock.resume(seconds);
   trace.trajectory = trajectory;

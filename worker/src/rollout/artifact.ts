@@ -1,6 +1,6 @@
 /**
- * Stores the artifacts of an attempt. If only the evaluation was lost, the agent's work is stored as the attempt's artifact and named in
- * the journal (resumable work), and the next attempt evaluates it without running the agent again.
+ * Stores the artifacts of an attempt. If an attempt ends without a result after its agent has ended, the agent's work is stored as its
+ * artifact and named in the journal (resumable work), and the next attempt evaluates that work without running the agent again.
  */
 import {
   type ArtifactContent,

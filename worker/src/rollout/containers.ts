@@ -47,7 +47,7 @@ export async function startSandbox(task: Task, image: ReadyImage): Promise<Agent
   return { ...ready, shell, suspect, [Symbol.asyncDispose]: () => removals.remove(ready) };
 }
 
-/** Returns a shell whose first command waits for `pruned`. Throws SandboxKilledError when the agent's own commands broke the sandbox. */
+/** Returns a shell whose commands wait for `pruned`, and throw SandboxKilledError when the agent's own commands broke the sandbox. */
 function agentShell(shell: Shell, pruned: Promise<void>, suspect: Suspect): Shell {
   return {
     async run(command, options) {
@@ -120,7 +120,7 @@ export function shortMemory(task: Task): string | null {
   return `${gib(here)} here, ${gib(harness)} by its harness; node_memory_bytes is ${node}`;
 }
 
-/** Throws RolloutFailure `sandbox_refused` when the run requests more than a ceiling of this worker. */
+/** Throws RolloutFailure `sandbox_refused` when the run exceeds a ceiling of this worker or its instance needs a runtime that isolates. */
 export function refuseExcess({ run, instance, services }: Task): void {
   const { config, runtime } = services;
   // Without isolation, the setup steps of the instance would change this machine.

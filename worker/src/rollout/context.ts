@@ -42,7 +42,7 @@ export type AfterAttempt =
   | { next: 'hand_back'; gone: Promise<void> };
 
 export const DONE: AfterAttempt = { next: 'done' };
-/** Returns a job to the queue whose attempt started nothing. */
+/** Returns to the queue a job whose attempt started nothing. */
 export const HAND_BACK: AfterAttempt = { next: 'hand_back', gone: Promise.resolve() };
 
 /** Run of a failed rollout, and the image for a trial sandbox. */

@@ -68,7 +68,7 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number) {
       trajectory = next;
       changed();
     },
-    /** Removes the live turns. Nothing is sent afterwards. */
+    /** Publishes the remaining turns and removes the state of the rollout. Nothing is sent afterwards. */
     async end(): Promise<void> {
       if (over) return;
       over = true;

@@ -9,7 +9,7 @@ import type { Task } from './context.ts';
 import { type OpenedAgent, recordTurn } from './openedagent.ts';
 import type { Staleness } from './staleness.ts';
 
-/** Throws RolloutFailure `instance_invalid` when the run names no policy or its pictures cannot be sent. */
+/** Throws RolloutFailure `instance_invalid` (no policy, or pictures that cannot be sent) or `policy_bad_request` (no endpoint). */
 export async function openMini(task: Task, staleness: Staleness): Promise<OpenedAgent> {
   const { run, instance, signal, services } = task;
   if (!run.policy)

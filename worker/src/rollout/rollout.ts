@@ -1,6 +1,6 @@
 /**
- * One attempt at one rollout, from image to reward. The attempt returns facts; `attempt.ts` decides whether a failure is retried, and what
- * is committed.
+ * One attempt at one rollout, from image to reward. The attempt returns its verdict or throws; `attempt.ts` decides whether a failure is
+ * retried, and what is committed.
  */
 import { needsEvaluation, planEvaluation, withReport } from '@swefarm/grading';
 import { PreparedContainer, requirePossible } from '@swefarm/sandbox';

@@ -51,7 +51,7 @@ export function watchStaleness(deps: StaleDeps, everyMs: number = EVERY_MS) {
   };
 }
 
-/** Reads the policy's record from Redis, which may be newer than the record that this worker knows. */
+/** Returns whether the rollout is too old by the policy's record in Redis, which may be newer than the record that this worker knows. */
 export async function isStale(
   { max_staleness: most, policy }: Pick<RunRecord, 'max_staleness' | 'policy'>,
   trajectory: Trajectory | null,

@@ -30,7 +30,7 @@ export function startThreads(size: number) {
   };
 
   return {
-    /** Throws SwefarmError `thread_timeout` when the task needs more than `timeoutMs`; the thread is then replaced. */
+    /** Throws SwefarmError `thread_timeout` after `timeoutMs` or `thread_died`, and errors of the task. A failed thread is replaced. */
     run<N extends TaskName>(
       name: N,
       input: TaskInput<N>,

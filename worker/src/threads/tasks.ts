@@ -1,4 +1,4 @@
-/** Tasks that run in a thread, because they parse text that the model's code wrote. */
+/** Tasks that run in a thread, because they parse text that the model or its code wrote. */
 import { type EvaluationFacts, gradeEvaluation, signsOf, withoutTestHooks } from '@swefarm/grading';
 import type { Instance, InstancePlan, Report } from '@swefarm/shared';
 

@@ -4,7 +4,7 @@ import { TASKS, type TaskName, type TaskOutput } from './tasks.ts';
 const port = parentPort;
 if (!port) throw new Error('thread.ts is the body of a worker thread');
 
-/** `error` has the parts of an error that are sent to the event loop. */
+/** `error` has the parts of an error that are sent to the main thread. */
 export type Reply<N extends TaskName> =
   | { value: TaskOutput<N> }
   | { error: { name: string; message: string; stack: string | undefined } };

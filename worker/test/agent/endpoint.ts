@@ -8,7 +8,7 @@ export type Request = {
   body: Record<string, unknown> & { messages: Record<string, unknown>[] };
   /** Monotonic milliseconds. */
   at: number;
-  /** Resolves, with the time, when the client closes the connection before the answer is complete. */
+  /** Resolves to the time, as `at`, when the client closes the connection before the answer is complete. */
   closed: Promise<number>;
 };
 export type Handler = (request: Request, response: ServerResponse, index: number) => void;

@@ -10,7 +10,7 @@ afterAll(closePolicyConnections);
 const KEY = 'sk-of-the-operator';
 const SHOWN = `Bearer ${KEY}`;
 
-/** A rollout of a run with the operator's endpoint, while a policy entry says what `urls` holds. */
+/** A rollout of a run that names the operator's endpoint and follows a policy whose record names the endpoints `urls`. */
 function rollout(operator: Endpoint, urls: string[], config: Record<string, unknown> = {}) {
   const warnings: string[] = [];
   const record: PolicyRecord = {

@@ -14,7 +14,7 @@ vi.setConfig({ testTimeout: 180_000 });
 
 const POLL = { timeout: 55_000, interval: 10 };
 
-/** A trainer whose record is in memory, and the watch of a worker that reads it often. */
+/** A trainer whose records are in memory, and the watch of a worker that reads them every `intervalMs`. */
 function openTrainer(intervalMs = 10) {
   const records = new Map<string, PolicyRecord>();
   let reads = 0;
@@ -123,7 +123,7 @@ test('an update that begins and ends while the client waits for a retry names th
   trainer.announce('default', { state: 'serving', version: 'step-1' });
   await server.setFault({ kind: 'aborted', turn: 1 });
   const playing = begin(trainer, server, { patience: 60 });
-  // Read once when the rollout began to follow, once for the fault.
+  // The worker reads the record when the rollout begins to follow the policy, and again after the fault.
   await trainer.read(2);
   trainer.announce('default', { state: 'serving', version: 'step-2' });
   await server.setFault();
@@ -140,8 +140,12 @@ test.each(['updating', 'asleep'] as const)(
     const trainer = openTrainer();
     const server = await endpoint();
     trainer.announce('default', { state });
+<<<<<<< HEAD
     // The pause is longer than the time limit.
     const playing = begin(trainer, server, {}, { time_limit: 3 });
+=======
+    const playing = begin(trainer, server, {}, { time_limit: 20 });
+>>>>>>> c3
     await trainer.untilRead();
     await sleep(4_000);
     await trainer.untilRead();
@@ -189,7 +193,7 @@ describe('an answer that an update interrupts', () => {
       return { output: `${command.slice('echo '.length)}\n` };
     });
     const playing = begin(trainer, server, {}, {}, shell);
-    // The worker reads the record after the interruption. Weights announced before it may have sampled the last tokens.
+    // The worker reads the record after the interruption. Weights announced before that read may have sampled the last tokens.
     await expect.poll(() => trainer.reads() > reads, POLL).toBe(true);
     trainer.announce('default', { state: 'serving', version: 'step-2' });
     await trainer.refresh();
@@ -249,7 +253,7 @@ test('an answer continues at the new endpoints if its endpoint is replaced meanw
     ...[false, false],
   ]);
   const [broken, rest] = trajectory.turns[2]?.spans ?? [];
-  // If the worker reads the new record before the stream breaks, it cannot know which weights sampled its tokens.
+  // If the worker reads the new record before the stream breaks, it cannot know which weights sampled the tokens of the stream.
   expect(['step-1', null]).toContain(broken?.version);
   expect(rest?.version).toBe('step-2');
   expect(trajectory.turns.map(({ tokens }) => tokens?.generation)).toEqual(

@@ -47,7 +47,7 @@ export const policyAt = (config: PolicyConfig, more: Partial<Parameters<typeof o
     ...more,
   });
 
-/** An answer of the model: its text, a message, or a whole reply; an Error is thrown. */
+/** An answer of the model: its text, a message, a whole reply or overflow, or a function that returns one; an Error is thrown. */
 export type Answer =
   | string
   | Partial<Message>

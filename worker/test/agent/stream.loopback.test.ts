@@ -34,7 +34,7 @@ describe('an interrupted answer continues from its received tokens', () => {
     const broken = await server({ faults: [{ kind, turn: 1, times: 3 }] });
     const end = await begin({ urls: [broken.url] });
     expectSame(end, plain);
-    // Each of the three returned half of the rest, so none of them is a reason to give up.
+    // Each of the three interrupted requests returned half of the remaining tokens, so none of them is a reason to give up.
     expect(end.trajectory.turns.map(({ spans }) => spans?.length)).toEqual([1, 4, 1]);
     expect(broken.stats().requests).toBe(6);
   });

@@ -57,7 +57,7 @@ export function expectSame(end: AgentEnd, plain: AgentEnd): void {
   expect(sums(end)).toEqual(tokensOf(end).map(({ generation }) => generation.length));
 }
 
-/** A text completion as a stream of one token a chunk; `spoil` changes the list of events. */
+/** The events of a streamed text completion, one token each. */
 export const events = (ids: number[], finish: string | null, prompt?: number[]): string[] =>
   ids.map(
     (id, at) =>
@@ -82,13 +82,13 @@ export const streamed =
     if (then === 'end') response.end('data: [DONE]\n\n');
     if (then === 'cut') setTimeout(() => response.destroy(), 50);
   };
-/** The same as a chat, from servers that send no ids. */
+/** The events of a streamed chat answer without token ids, one word each. */
 export const chatEvents = (words: string[], finish: string | null): string[] =>
   words.map(
     (content, at) =>
       `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: at === words.length - 1 ? finish : null }] })}\n\n`,
   );
-/** The pause between two events, as of a model that thinks. */
+/** Sends the events with a pause of `gapMs` after each, and then cuts the connection. */
 export const slowly =
   (list: string[], gapMs: number): Handler =>
   (_, response) => {
@@ -101,7 +101,7 @@ export const slowly =
     };
     next();
   };
-/** Renders every prompt alike; completions are answered in order, the last one repeatedly. */
+/** An endpoint that tokenizes every prompt alike. The handlers answer completions in order; the last one answers all further requests. */
 export async function tokenEndpoint(...handlers: Handler[]) {
   let asked = 0;
   const endpoint = await startEndpoint((request, response, index) => {

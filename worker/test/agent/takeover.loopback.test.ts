@@ -17,7 +17,7 @@ describe('another endpoint takes over within the turn', () => {
     const other = await server();
     const playing = begin({ urls: [dying.url, other.url], loads: new Map([[other.url, 5]]) });
     await expect.poll(() => dying.stats().requests, POLL).toBe(2);
-    // Only once a part of the answer has arrived.
+    // The replica is killed only after a part of the answer has arrived.
     await new Promise((resolve) => setTimeout(resolve, 4_000));
     await dying[Symbol.asyncDispose]();
     const end = await playing;
@@ -101,7 +101,7 @@ test('2,000 seconds of thinking without a long silence are an answer', async () 
     void next();
   };
   const { url } = await tokenEndpoint(thinking);
-  // 600 s of patience for one answer and an hour for the agent: the defaults.
+  // The default request_timeout of 600 s limits only the silence between two chunks.
   const config = PolicyConfig.parse({
     ...{ urls: [url], model: 'm', token_mode: 'token-in', version: 'v' },
   });

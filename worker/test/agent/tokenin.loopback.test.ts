@@ -18,7 +18,7 @@ type Turn = NonNullable<
   Exclude<ScriptedPolicyOptions['script'], string>['conversations'][0]['variants'][0]
 >[0];
 
-/** Six turns with all that breaks resent text: thinking, several calls, a cut answer, unusual white space. */
+/** Six turns with features that break resent text: thinking, a cut answer, unusual white space, a turn without a command. */
 const TALK: Turn[] = [
   { think: 'What is there?', thought: '  Two  spaces.', command: 'echo one' },
   { think: 'Cut.', finish_reason: 'length', command: 'echo never' },

@@ -17,7 +17,7 @@ const row = bareInstance({
 const plan = planEvaluation(row);
 type End = Report['evaluation'];
 
-/** A farm; `ends`: the ends of the untouched tree and of gold. `control()` is that of one more attempt. */
+/** A farm; `ends`: how evaluations of the untouched tree and of gold end. `control()` creates the control of one more attempt. */
 async function scene(ends: { untouched: End; gold?: End }, seconds = 3) {
   const { farm } = await openFarm();
   const metrics = createWorkerMetrics();

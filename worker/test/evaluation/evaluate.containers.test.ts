@@ -20,7 +20,7 @@ test.each([
   ['code', `printf 'import soft\\n' >${SITE}/crate.pth`, 'import soft'],
   ['another place', `printf '/testbed\\n/tmp/soft' >${SITE}/crate.pth`, '/tmp/soft'],
   ['code behind more than anybody reads', `{ seq 5000; echo import soft; } >${SITE}/crate.pth`, 'crate.pth'],
-  // Read from outside, without following links: the link itself is reported.
+  // The worker reads the file from outside without following links, so it reports the link itself.
   ['a link to code', `echo import soft >/tmp/x; ln -s /tmp/x ${SITE}/crate.pth`, 'crate.pth'],
 ])('a .pth with %s is reported', async (_what, line, named) => {
   const { report } = await evaluated([`mkdir -p ${SITE}`, line]);

@@ -1,4 +1,4 @@
-/** A real Docker engine that evaluates instances, for tests of the whole path from a container to a report. */
+/** Evaluates instances on a real runtime, for tests of the whole path from a container to a report. */
 import { join } from 'node:path';
 import { planEvaluation } from '@swefarm/grading';
 import type { Container, ExecOptions, ReadyImage, Runtime } from '@swefarm/sandbox';
@@ -24,7 +24,7 @@ type Changes = Partial<
   >
 > & {
   plan?: Partial<Parameters<typeof evaluate>[0]['plan']>;
-  /** The first process of a container runs nothing. */
+  /** Whether every command is an exec, so that the first process of the container runs none. */
   byExec?: boolean;
 };
 

@@ -17,7 +17,7 @@ type Case = {
   limits?: { timeoutSeconds?: number; logLimit?: number };
 };
 
-/** A file that the clean tree lacks and that the patch does not need. */
+/** A patch that adds a file. */
 const NEW_FILE =
   'diff --git a/new.txt b/new.txt\nnew file mode 100644\n--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+new\n';
 const BROKEN = 'diff --git a/gone.txt b/gone.txt\n--- a/gone.txt\n+++ b/gone.txt\n@@ -1 +1 @@\n-old\n+new\n';

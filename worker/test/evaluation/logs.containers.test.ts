@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { rowOf, useEvaluator } from './evaluator.ts';
 
 const MB = 1024 ** 2;
-/** BullMQ renews the locks of 64 rollouts every 10 s; a worker stops claiming at a lag of 1 s. */
+/** A worker stops claiming at this lag (LAG_STOP_MS of pressure.ts). */
 const MOST_LAG_MS = 1000;
 
 const at = useEvaluator();

@@ -1,6 +1,6 @@
 /**
- * The parser image of its script, with the package of Multi-SWE from PyPI, parses logs in containers as upstream does. The test uses
- * upstream's answers if they are beside the repository, else our own logs.
+ * The parser image that examples/parserimage/folder.sh makes, with the package of Multi-SWE from PyPI, parses logs as upstream does. The
+ * tests use upstream's answers if their files are beside the repository, else only a log of our own.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';

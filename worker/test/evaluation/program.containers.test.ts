@@ -136,7 +136,7 @@ if os.fork() == 0:
   while True:
     open("/next", "w").write('{"a": "late"}')
     os.rename("/next", "${OUTPUT}")`;
-    // Which of the two depends on the time of its end; it is a whole one.
+    // The time at which the process is killed decides which of the two whole outputs is read.
     const { output } = (await run(python(text))) as { output: string };
     expect(['pass', 'late']).toContain(JSON.parse(output).a);
     await removals.finished();

@@ -60,7 +60,7 @@ function deleted(row: Instance): string {
   }).stdout;
 }
 
-/** The harness's steps (three ways to apply, reset, test patch, tests), and the first two words of each line. */
+/** Runs the harness's steps (three ways to apply, reset, test patch, tests). `statuses`: test → status, from the printed lines. */
 function plainly(row: Instance, patch: string): { applied: boolean; statuses: Record<string, string> } {
   const id = execFileSync(
     'docker',

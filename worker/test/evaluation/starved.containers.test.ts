@@ -1,4 +1,4 @@
-/** A job or a pod with less memory than its sandboxes may use together: such kills get no verdict. */
+/** A job or a pod with less memory than its sandboxes may use together: processes that its limit kills get no verdict. */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 
 const run = promisify(execFile);
 const CHILD = new URL('./starved.child.ts', import.meta.url).pathname;
-/** More than the child and its helpers need, less than these and the hog. */
+/** More than the child and its helpers need, but less than they and HOG of starved.child.ts need together. */
 const JOB_BYTES = 450 * 1024 ** 2;
 const ENTER = 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"';
 

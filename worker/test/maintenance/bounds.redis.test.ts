@@ -1,4 +1,4 @@
-/** Numbers that no version writes, and runs larger than the memory of a process: cost and patience of maintenance. */
+/** Numbers out of bounds affect no other run; large runs are read in parts, and the cost to commit cancels does not grow with them. */
 import { MOST } from '@swefarm/shared';
 import { bareInstance, bareRun, rawRedis } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
@@ -93,6 +93,6 @@ test('the cost of committing cancelled rollouts does not depend on the size of t
   };
   const [small, large] = [await cost(2), await cost(400)];
   expect(large).toEqual(small);
-  // Once they are committed, a round reads no rollout.
+  // Once the cancelled rollouts are committed, a round reads no rollout.
   expect(large[1]).toBeLessThan(6);
 });

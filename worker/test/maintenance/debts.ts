@@ -72,7 +72,7 @@ export const DEBTS: readonly Debt[] = [
     async arrange(at) {
       const { run, ids } = await startRun(at, { group_size: 21 }, false);
       await Promise.all(ids.slice(1).map((id) => endBy(at, run, id, { failed: 'engine_unreachable' })));
-      // An operator repairs the fault.
+      // An operator resumes the run.
       return () => resumeRun(at.farm, run.run_id);
     },
   },
@@ -122,7 +122,7 @@ export const DEBTS: readonly Debt[] = [
   },
 ];
 
-/** The key has expired. */
+/** Deletes a key, as if it had expired. */
 async function forget(key: string): Promise<void> {
   const { hostname, port, password } = new URL(redisUrl());
   const socket = connect({ host: hostname, port: Number(port) });
@@ -141,7 +141,7 @@ export async function stateOf({ farm }: Scene): Promise<unknown> {
       const open = await farm.groups.open(id);
       const { results } = await farm.results.read(id, '0');
       return {
-        // Sorted by rollout; a duplicate shows a rollout that was counted twice.
+        // A duplicate in this sorted list shows a rollout that was counted twice.
         results: results
           .map(({ result: { rollout_id, outcome, reward_row, worker, failure } }) =>
             [rollout_id, outcome, reward_row, worker, failure?.class ?? ''].join(' '),

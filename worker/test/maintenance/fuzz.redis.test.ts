@@ -33,7 +33,7 @@ test(`odd run records (SWEFARM_TEST_SEED=${seed})`, { timeout: 150_000 }, async 
   await startSimulated(prefix, { slots: 8 });
   const healthy = await startRun(at, plain);
 
-  /** The present state of the run; null: not known yet. */
+  /** Returns what became of the run; null: it still runs. */
   const fate = async ({ runId, ids }: { runId: string; ids: string[] }): Promise<string | null> => {
     try {
       if ((await at.farm.runs.get(runId)) === null) return 'gone';

@@ -1,4 +1,4 @@
-/** One worker at a time does the maintenance; another takes over when it stops, dies or loses its lease. */
+/** One worker at a time does the maintenance; another takes over when it stops or loses its lease. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';

@@ -57,7 +57,7 @@ export async function startLeash(redisUrl: string) {
       left = commands;
       passed = 0;
     },
-    /** Commands that passed since then. */
+    /** Number of commands that passed since the last call of `after`. */
     passed: () => passed,
     /** Resolves when a command is held back. */
     tight: tight.promise,

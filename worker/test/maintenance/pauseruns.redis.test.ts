@@ -24,11 +24,11 @@ test('rollouts with unreadable answers end first, so running rollouts count for 
   const reason = async () => (await at.farm.groups.paused(run.run_id))?.reason ?? null;
   await miss(0, 29);
   expect(await reason()).toBeNull();
-  // Half have ended so; one of the others has more turns than a rollout with unreadable answers can have.
+  // Half have ended with unreadable answers; one of the others has more turns than a rollout with unreadable answers can have.
   await reach(ids[40] ?? '', 30);
   await miss(29, 30);
   expect(await reason()).toBeNull();
-  // All others may still end so.
+  // All others may still end with unreadable answers.
   await reach(ids[40] ?? '', 3);
   await miss(30, 31);
   expect(await reason()).toMatch(/^the tool calls of 93 of 93 answers could not be read/);

@@ -59,7 +59,7 @@ test('rollouts of a newer version cost no attempt and wait for a worker that can
   const { prefix } = at;
   const newer = await startRun(at, { ...NOOP, group_size: 3 });
   await rewrite(at, prefix, newer.run.run_id, (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD + 1 }));
-  // The run is as usual, but the job itself needs more; and a job that no version made.
+  // This run is readable, but one of its jobs needs a newer version, and another job has a field of a wrong type.
   const plain = await startRun(at, { ...NOOP, group_size: 3 });
   const [asks = '', odd = '', healthy = ''] = plain.ids;
   const change = async (id: string, data: object): Promise<void> => {

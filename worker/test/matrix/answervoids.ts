@@ -1,4 +1,4 @@
-/** Attempts to avoid a verdict by the answers of the model in tool mode. It submits in the next turn. */
+/** Attempts to avoid a verdict by the answers of the model in tool mode. The model submits in the next turn. */
 import type { TurnInput } from '@swefarm/testkit';
 
 const DEEP = `{"command":"true","a":${'['.repeat(20_000)}${']'.repeat(20_000)}}`;

@@ -91,7 +91,7 @@ const OVER_8_SECONDS: Codes = {
   'the answer has no end': 'ln -sf /dev/zero answer.txt',
 };
 
-/** By the seconds that the tests may take: few, where the case is that they take longer. */
+/** Pairs: time limit of the tests in seconds (undefined: that of scene.ts), and codes. The limit is low where the code exceeds it. */
 export const EVALUATION_VOIDS = [
   [undefined, IN_TIME],
   [5, OVER_5_SECONDS],

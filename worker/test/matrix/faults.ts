@@ -34,7 +34,7 @@ export type Fault = {
   command?: string;
   policy?: FaultRuleInput;
   given?: Partial<RunGiven>;
-  /** The object in place of the runtime. */
+  /** Returns a runtime with the fault. */
   runtime?: (runtime: Runtime) => Runtime;
   threads?: (threads: Threads) => Threads;
   /** The artifact store accepts nothing. */

@@ -6,7 +6,7 @@ import { LOOKS, PRINTS } from './forgeriesinwords.ts';
 import { openForgeryScene, type Scene } from './forgeryscene.ts';
 import { RUNTIMES } from './runtimes.ts';
 
-/** Seconds; an attack that hangs costs it several times. */
+/** Time limit in seconds of the tests for an attack that hangs, because each of its evaluations takes the whole limit. */
 const LIMIT = 8;
 const isHanging = (name: string): boolean => /hang/.test(name);
 

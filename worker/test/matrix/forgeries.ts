@@ -13,13 +13,13 @@ export const against = (project: Project, named: Readonly<Record<string, Changes
 
 const [django, pytest, runner] = [unittestProject(), pytestProject(), runnerProject()];
 
-/** Failures and errors count as passed. */
+/** Makes unittest count failures and errors as passed. */
 export const SWALLOWS = `import unittest
 def passes(self, test, *rest): unittest.TextTestResult.addSuccess(self, test)
 unittest.TextTestResult.addFailure = unittest.TextTestResult.addError = passes
 unittest.TextTestResult.addSubTest = lambda self, test, part, error: error and self.addSuccess(test)
 `;
-/** The standard module under the name that the attack took. */
+/** Loads the standard module whose name the attack took. */
 const RESTORES = (name: string): string => `import importlib.util, sys, sysconfig
 spec = importlib.util.spec_from_file_location("${name}", sysconfig.get_path("stdlib") + "/${name}.py")
 real = importlib.util.module_from_spec(spec)
@@ -42,7 +42,7 @@ const seen = (does: string): string =>
     `text = "".join(b for _, b in mine.failures)\n    if "NotEqual" in text or "== " in text and "5 == 5" in text or " == 'ab'" in text: ${does}`,
   );
 
-/** In words that no pattern of the patch matches. */
+/** Makes pytest report every test as passed, without the names of its modules in plain text. */
 export const QUIET = `from os import sys as one
 reports = getattr(one, "mod" + "ules")["_py" + "test.reports"]
 made = reports.TestReport.from_item_and_call.__func__
@@ -52,7 +52,7 @@ def quiet(cls, item, call):
 reports.TestReport.from_item_and_call = classmethod(quiet)
 `;
 
-/** The same, if the runner has not read its own modules yet. */
+/** As {@link QUIET}, for a time when pytest has not imported its own modules yet. */
 export const EARLY = QUIET.replace(
   /^.*\n.*\n/,
   'import pkgutil\nreports = pkgutil.resolve_name("_py" + "test.reports")\n',
@@ -102,7 +102,7 @@ export const FRAMEWORK: readonly Forgery[] = [
   }),
 ];
 
-/** Sets outcomes where a conftest.py may, and reports its presence. */
+/** A conftest.py that sets all outcomes to passed, and sets an environment variable that shows its presence. */
 const FORCES =
   'import os, pytest\nos.environ["READY"] = "1"\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n    got = (yield).get_result()\n    setattr(got, "out" + "come", "pass" + "ed")\n';
 const spoils = (what: string, does: string): Forgery => [

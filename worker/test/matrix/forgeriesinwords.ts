@@ -8,7 +8,7 @@ const IDS = [...django.row.FAIL_TO_PASS, ...django.row.PASS_TO_PASS];
 export const RESULTS = `${IDS.map((id) => `${id} ... ok`).join('\\n')}\\n\\nRan 3 tests in 0.001s\\n\\nOK\\n`;
 const SESSION = `${[...pytest.row.FAIL_TO_PASS, ...pytest.row.PASS_TO_PASS].map((id) => `PASSED ${id}`).join('\\n')}\\n===== 3 passed in 0.02s =====\\n`;
 
-/** The module of any project. */
+/** The module with the bug, which is the same in every project. */
 const MODULE = django.tree['calc/__init__.py'] ?? '';
 /** The module with other code before its own. */
 const before = (code: string) => ({ 'calc/__init__.py': code + MODULE });
@@ -62,7 +62,7 @@ export const PRINTS: readonly Forgery[] = [
   }),
 ];
 
-/** Its harness reads only failures, and counts an error as a success. */
+/** A project whose harness reads only failures, and counts an error as a success. */
 const failOnly = {
   ...django,
   plan: { ...django.plan, verdict: { rule: 'fail_only' as const, expected: {} } },

@@ -107,7 +107,7 @@ const MORE_CASES = `${CASES}
 `;
 const caseId = (name: string): string => `${name} (basic.tests.AddTests.${name})`;
 
-/** A project whose tests are cases of unittest. @param cases path and text of the tests before the fix, and of those behind it */
+/** A project whose tests are cases of unittest. @param cases path of the tests, and their text before and after the test patch */
 const caseProject = (
   name: string,
   tree: Tree,
@@ -128,7 +128,7 @@ const caseProject = (
 const RUNS_TESTS = 'python tests/runtests.py --verbosity 2 basic.tests';
 const RUNNER_TREE = { 'tests/runtests.py': RUNTESTS, 'tests/basic/__init__.py': '' };
 
-/** Tests of Django: a script of the repository that uses unittest. */
+/** A project with tests as Django has them: a script of the repository runs them by unittest. */
 export const unittestProject = (): Project =>
   caseProject('calc', RUNNER_TREE, ['tests/basic/tests.py', CASES, MORE_CASES], RUNS_TESTS);
 
@@ -138,7 +138,7 @@ const onBase = (cases: string): string =>
     .replace('unittest.TestCase', 'Case');
 const BASE = 'import unittest\n\n\nclass Case(unittest.TestCase):\n    pass\n';
 
-/** Tests whose class comes from a helper with the name of a test. */
+/** A project whose test class comes from a helper module with the name of a test. */
 export const helperProject = (): Project =>
   caseProject(
     'based',
@@ -147,7 +147,7 @@ export const helperProject = (): Project =>
     RUNS_TESTS,
   );
 
-/** Tests that a script of the repository starts, which sources another file. */
+/** A project whose tests a script of the repository starts, which sources another file. */
 export const wrapperProject = (): Project =>
   caseProject(
     'wrapped',
@@ -177,7 +177,7 @@ const functionIds = {
   maintains: ['tests/test_calc.py::test_label'],
 };
 
-/** Tests of pytest, with the root of the repository first on the path. */
+/** A project with tests of pytest, which runs with the root of the repository first on the path. */
 export const pytestProject = (named = 'tests/test_calc.py'): Project =>
   made(
     'calc',
@@ -215,7 +215,7 @@ def main(path):
 `;
 const REPORTS = 'def word(error):\n    return "PASSED" if error is None else "FAILED"\n';
 
-/** The project runs its own tests. */
+/** A project with its own test runner. */
 export const runnerProject = (): Project =>
   made(
     'checker',

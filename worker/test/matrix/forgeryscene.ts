@@ -20,7 +20,7 @@ export type Scene = AsyncDisposable & {
   evaluator: Evaluator;
   image: string;
   start(): Promise<Container>;
-  /** What is made of changes to a project's tree, behind another patch. */
+  /** Evaluates `options.patch` followed by changes to a project's tree. */
   judged(project: Project, changes: Parameters<typeof diff>[1], options?: Options): Promise<Seen>;
 };
 

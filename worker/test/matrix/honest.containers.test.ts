@@ -34,7 +34,7 @@ const listed = (log: string, litter?: RegExp): string[] =>
 
 const project = unittestProject();
 const pytest = pytestProject();
-/** A forgery in words that no pattern matches. */
+/** The forgery QUIET in words that no pattern matches. */
 const SIGNLESS = QUIET.replace(
   /^.*\n.*\n/,
   'import re\none = re.enum.sys\nname = "".join(("mod", "ules"))\nreports = getattr(one, name)["".join(("_py", "test.reports"))]\n',

@@ -13,7 +13,7 @@ ln -s docs/b.txt link; ln -s docs folderlink; echo gone >'odd dir/gone é.txt'; 
 for n in 1 2 3; do echo $n >many/$n.txt; done
 git -C sub init -q; echo inner >sub/inner.txt; git -C sub add -A; git -C sub -c user.name=n -c user.email=e@x commit -qm inner
 printf 'a\\n' >dirty.txt`;
-/** After the commit: uncommitted edits, and untracked files. */
+/** Makes uncommitted edits and untracked files after the commit. */
 export const DIRT = `printf 'b\\n' >>dirty.txt; echo untracked >notes.txt`;
 export const FIX = `sed -i 's/a - b/a + b/' calc/__init__.py`;
 

@@ -5,7 +5,7 @@ import { apptainerRuntime, dockerRuntime, type Runtime, rootfsRuntime } from '@s
 import { newId } from '@swefarm/shared';
 import { buildSif, importTree, startPodman } from '@swefarm/testkit';
 
-/** `npm run ci:full` names the runtimes that take too long for every submission. */
+/** By default the runtimes of every submission; `npm run ci:full` names those that take too long for that. */
 export const RUNTIMES = (process.env.SWEFARM_TEST_MATRIX ?? 'docker rootfs').split(' ');
 
 /** A runtime and its way to make an unpacked tree an image, which returns the image's name. */

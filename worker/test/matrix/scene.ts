@@ -1,6 +1,6 @@
 /**
- * One worker's attempts at losing rollouts on a real runtime: what code in a sandbox does to its verdict, and what infrastructure does.
- * The tree's answer is wrong and nobody mends it, so that the right end of each rollout is reward 0, or no reward by a fault that is shown.
+ * One worker's attempts at losing rollouts on a real runtime, for tests of code in sandboxes and of faults of infrastructure. The tree's
+ * answer is wrong and no rollout fixes it, so each rollout must end with reward 0, or without a reward and with the class of its fault.
  */
 import { execFileSync } from 'node:child_process';
 import { chmod, mkdir } from 'node:fs/promises';
@@ -34,10 +34,10 @@ import { startThreads, type Threads } from '../../src/threads/pool.ts';
 import { openScene } from '../maintenance/farm.ts';
 import { openRuntime } from './runtimes.ts';
 
-/** That a run may ask for. */
+/** Maximum number of processes that a run may request for a sandbox (`max_pids`). */
 const MOST_PIDS = 1_000;
 
-/** What the image holds; the last three are ignored by its repository. */
+/** Files of the image; its repository ignores the last three. */
 const FILES: Record<string, string | Buffer> = {
   'answer.txt': '41\n',
   'work.sh': ':\n',
@@ -98,7 +98,7 @@ export const replacing = <T extends object>(target: T, changes: Partial<T>): T =
     get(_target, key) {
       const from = Object.hasOwn(changes, key) ? changes : target;
       const value: unknown = Reflect.get(from, key, from);
-      // No bound function, which V8's stacks of disposables refuse.
+      // The function is not bound, because V8's stacks of disposables refuse bound functions.
       return typeof value === 'function' ? (...args: unknown[]) => Reflect.apply(value, from, args) : value;
     },
   });
@@ -106,7 +106,7 @@ export const replacing = <T extends object>(target: T, changes: Partial<T>): T =
 export type RunGiven = {
   /** Commands of an agent, of each rollout; it submits after the last. */
   agents?: readonly (readonly string[])[];
-  /** Instead of commands: what the model of each rollout says, which works by tool calls. */
+  /** Instead of commands: the turns of each rollout's model, which uses tool calls. */
   turns?: ScriptInput['conversations'][number]['variants'];
   /** Given patches, of each rollout. */
   patches?: readonly string[];

@@ -10,7 +10,7 @@ type Role = 'agent' | 'evaluation';
 const failure = (failureClass: FailureClass) => new RolloutFailure(failureClass, `made: ${failureClass}`);
 export const rejecting = (failureClass: FailureClass) => () => Promise.reject(failure(failureClass));
 
-/** Changes each container of a role; adds no disposal. */
+/** Returns a function that changes each container of a role on a runtime. */
 const changed =
   (role: Role, change: (container: Container, runtime: Runtime) => Container) =>
   (runtime: Runtime): Runtime =>
@@ -25,7 +25,7 @@ export const notStarting = (role: Role, failureClass: FailureClass) => (runtime:
     start: (spec, signal) =>
       spec.role === role ? Promise.reject(failure(failureClass)) : runtime.start(spec, signal),
   });
-/** Of the containers of evaluations only every other starts: that of the patch, and no control. */
+/** Only every other container of an evaluation starts: that of the patch, but not that of the control. */
 export const noControl = (inner: (runtime: Runtime) => Runtime) => (runtime: Runtime) => {
   const other = inner(runtime);
   let started = 0;
@@ -86,7 +86,7 @@ export const engineAway = (role: Role, at: (argv: readonly string[]) => boolean)
 export const isTests = (argv: readonly string[]): boolean => argv[0] === '/bin/bash' && argv.length === 2;
 export const isTaking = (argv: readonly string[]): boolean => argv.includes('take');
 
-/** An exec of these words fails in a container that continues. */
+/** The exec that `at` selects fails, and the container continues to run. */
 export const failing = (role: Role, at: (argv: readonly string[]) => boolean, failureClass: FailureClass) =>
   changed(role, (container) =>
     replacing(container, {
@@ -111,7 +111,7 @@ export const ending = (at: (argv: readonly string[]) => boolean, state: Containe
 export const byOthersMemory = changed('evaluation', (container) =>
   replacing(container, { oomKills: async () => 1, wasFull: async () => false }),
 );
-/** Another process fills the node's disk when an exec of a container of this role begins. */
+/** Another process fills the node's disk when the exec that `at` selects begins in a container of this role. */
 export const filledDisk =
   (role: Role, at: (argv: readonly string[]) => boolean) =>
   (runtime: Runtime): Runtime => {
@@ -128,7 +128,7 @@ export const filledDisk =
     })(runtime);
     return replacing(other, { diskFree: async () => (isFull ? 0 : 1e12) });
   };
-/** The same while the agent's shell is new. */
+/** Another process fills the node's disk from 0.5 s to 2.5 s after the agent's shell opens. */
 export const filledForAWhile = (runtime: Runtime): Runtime => {
   let from = Number.POSITIVE_INFINITY;
   const other = changed('agent', (container) =>

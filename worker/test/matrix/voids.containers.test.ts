@@ -1,4 +1,4 @@
-/** What code in a sandbox does to avoid a verdict is one: reward 0 at the first attempt, on each runtime. */
+/** Code in a sandbox that tries to avoid a verdict gets one: reward 0 at the first attempt, on each runtime. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AGENT_VOIDS } from './agentvoids.ts';
 import { ANSWER_VOIDS } from './answervoids.ts';

@@ -1,13 +1,13 @@
 /**
- * Ways to void a rollout that loses: code tries that its rollout ends without a verdict, or is tried again. Agents run commands in their own
- * sandbox; patches bring code that the tests run in their own shell. None mends the bug, so each earns 0 at its first attempt.
+ * Ways to void a rollout that loses: code tries to end its rollout without a verdict, or to have it retried. Agents run commands in their
+ * own sandbox; patches contain code that the tests run in their own shell. None fixes the bug, so each earns 0 at its first attempt.
  */
 import { TEST_IMAGE_MARKER } from '@swefarm/sandbox/test/subject.ts';
 
 /** Code of patches, by the name of what it tries. */
 export type Codes = Readonly<Record<string, string>>;
 
-/** Nothing of it would be survived by a machine that is no sandbox. */
+/** Ends the code outside of a test image, because the code would damage the machine. */
 const ONLY = `[ -e ${TEST_IMAGE_MARKER} ] || exit 99`;
 export const guarded = (code: string): string => `${ONLY}\n${code}`;
 

@@ -17,7 +17,7 @@ async function prepare(settings: Record<string, string> = {}) {
   const pulls: string[] = [];
   return {
     farm,
-    /** `node image`, once for each pull. */
+    /** `worker image`, once for each pull. */
     pulls,
     async start(names: readonly string[], slots: number, milliseconds: number): Promise<SimulatedWorker[]> {
       const workers = await Promise.all(
@@ -36,7 +36,7 @@ async function prepare(settings: Record<string, string> = {}) {
         await Promise.all(workers.map((worker) => worker.kill()));
       });
       await until(async () => (await farm.registry.list()).length >= names.length);
-      // The age of a worker's list of other workers.
+      // Longer than the age at which a worker reads its list of other workers again.
       await sleep(3_000);
       return workers;
     },
@@ -60,7 +60,7 @@ const names = (count: number): string[] => Array.from({ length: count }, (_, at)
 
 test('32 x 16 rollouts on 16 empty nodes pull each image about once', async () => {
   const ground = await prepare();
-  // Longer than a rollout waits for its node, so that the surplus of a node goes to the next.
+  // A rollout runs for longer than a queued one waits for its node, so that the surplus of a node goes to the next.
   await ground.start(names(16), 32, 5_000);
   const run = await ground.submit(32, 16);
   await committed(ground, run, 512);

@@ -1,6 +1,6 @@
 /**
- * The endpoints that this worker uses, with load and failures. An endpoint that failed is set aside: it gets no new bindings for a time. A
- * rollout stays on one endpoint, so that the prefix cache of that endpoint serves all turns.
+ * The endpoints that this worker uses, with load and failures. An endpoint that failed is set aside: other endpoints are bound first for a
+ * time. A rollout stays on its endpoint while that works, so that the prefix cache of the endpoint serves all turns.
  */
 import { createHash } from 'node:crypto';
 import { type EndpointView, RolloutFailure } from '@swefarm/shared';
@@ -32,7 +32,7 @@ export class Endpoints {
     return this.#bindTo(best.url);
   }
 
-  /** Binds as `bind` does, but returns null when all endpoints are set aside. */
+  /** Binds as `bind` does, but returns null when `urls` is empty or all endpoints are set aside. */
   bindInUse(urls: readonly string[], key: string): BoundEndpoint | null {
     const [best] = this.#ranked(urls, key);
     return best?.rank[0] === 0 ? this.#bindTo(best.url) : null;

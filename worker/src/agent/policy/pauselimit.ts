@@ -53,7 +53,7 @@ export function watchPauseLimit(
   return { [Symbol.dispose]: () => over.abort() };
 }
 
-/** Returns whether the policy of a rollout has been paused for longer than the configured limit; false if the record cannot be read. */
+/** Returns whether a rollout's policy is paused for longer than the limit; false for an unreadable record. Throws refusals of Redis. */
 export async function isPausedTooLong(config: PolicyConfig, services: Services): Promise<boolean> {
   const { policies, clock } = services.farm;
   const read = policies.get([config.name ?? DEFAULT_POLICY]).catch((error: unknown) => {

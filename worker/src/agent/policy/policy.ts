@@ -12,7 +12,7 @@ import { openTurnContext, type PolicyDeps, type TurnContext, type TurnRequest } 
 /**
  * Opens the policy for one attempt, bound to the least loaded endpoint; dispose it to release the binding. `complete` throws RolloutFailure
  * `policy_*`, or the signal's reason when aborted. After a fault it may continue at another endpoint, without sampling received tokens
- * again. While the trainer updates the policy, it sends nothing and no clock runs.
+ * again in mode token-in. While the trainer pauses the policy, `complete` sends nothing and no clock runs.
  */
 export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Disposable {
   const context = openTurnContext(config, deps);
@@ -77,7 +77,7 @@ function toFailure(error: unknown, url: string, apiKey: PolicyKey | null): unkno
 const DETOKENIZE_MS = 3_000;
 const Detokenized = z.object({ prompt: z.string() });
 
-/** Returns null when the endpoint provides no texts. */
+/** Returns null when a request fails or takes longer than {@link DETOKENIZE_MS}. */
 async function detokenize(
   client: EndpointClient,
   model: string,

@@ -31,7 +31,7 @@ type RequestState = {
   progressed: boolean;
   /** Number of faults of the bound endpoint in this turn. */
   faults: number;
-  /** Endpoints that the client left in this turn, each with the retry rule of the fault that caused it. */
+  /** Endpoints that the client left in this turn, each with the retry rule of its last fault. */
   readonly left: Map<string, RetryRule>;
 };
 
@@ -166,8 +166,8 @@ async function askStreamedOrWhole(
 }
 
 /**
- * Binds to another endpoint when the bound one failed often enough in this turn; returns false if it did not, or if there is no other. When
- * all others failed too, tries one again that was unreachable or overloaded, because it may have recovered.
+ * Binds to another endpoint when the bound one failed often enough in this turn; returns false if it did not, or if no other is available.
+ * When all others failed too, and this fault has the rule `patience`, an earlier endpoint with that rule is tried again.
  */
 function moveElsewhere(state: RequestState, fault: PolicyFault): boolean {
   const { binding, deps } = state.context;

@@ -1,4 +1,4 @@
-/** Reads `/models` of endpoints for the sequence length, and for the version when neither trainer nor header gives it. */
+/** Reads `/models` of endpoints for the sequence length, and for the version when neither trainer, header nor run gives it. */
 import { createEndpointClient, type ServedModel, servedModelIn, UNKNOWN_MODEL } from '@swefarm/policy';
 import type { PolicyKey } from '@swefarm/shared';
 

@@ -7,7 +7,7 @@ import { faultOfRequest, PolicyFault } from './fault.ts';
 
 type PostOptions = {
   client: EndpointClient;
-  /** Longest time without data: before the answer, and between the chunks of a streamed answer. */
+  /** Maximum duration of a whole answer; of a streamed answer, maximum time before its first chunk and between two chunks. */
   silenceSeconds: number;
   pause: Pause;
   time: Time;

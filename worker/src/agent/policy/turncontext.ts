@@ -23,7 +23,7 @@ export type PolicyDeps = {
   /** The caller must dispose the followed policy after the client. */
   followed: FollowedPolicy;
   endpoints: Endpoints;
-  /** Called when the wait for an answer begins; the return value is disposed when the answer has arrived. */
+  /** Called when the wait for an answer begins; the return value is disposed when the wait ends. */
   awaiting?: () => Disposable;
   log: { warn(fields: Record<string, unknown>, message: string): void };
   time?: Time;

@@ -1,4 +1,4 @@
-/** Determines which weights generated an answer: by the trainer's announcement, the answer's header, or the endpoint's list of models. */
+/** Determines which weights generated an answer: by the trainer's record, the answer's header, the run's version or the list of models. */
 import type { PolicyConfig, PolicyKey, PolicyRecord, Span } from '@swefarm/shared';
 import { servedModel } from './servedmodels.ts';
 import type { FollowedPolicy } from './watch.ts';

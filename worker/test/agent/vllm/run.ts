@@ -121,7 +121,7 @@ async function restart(server: Vllm): Promise<string> {
   return `8 rollouts over two deaths of the server: all end, ${transitions(ends)} of 40 transitions contiguous`;
 }
 
-/** The output of `swefarm doctor` for such a run. */
+/** Checks the output of `swefarm doctor` for runs with required tokens. */
 async function probe(server: Vllm): Promise<string> {
   const doctor = async (mode: string) => {
     const bin = fileURLToPath(new URL('../../../../producer/bin/swefarm.mjs', import.meta.url));

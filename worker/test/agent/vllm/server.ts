@@ -18,7 +18,7 @@ export type Vllm = AsyncDisposable & {
   restart(): Promise<void>;
 };
 
-/** `seedCrash` keeps vLLM's known fault: a preempted request with a seed kills the engine. */
+/** Starts vLLM with its known fault (SEED_CRASH): a preempted request with a seed kills the engine. */
 export async function startVllm(folder: string, blocks: number): Promise<Vllm> {
   const port = await freePort();
   const up = (seedCrash: boolean) =>
