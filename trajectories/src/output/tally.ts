@@ -16,7 +16,7 @@ export const emptyTally = () => ({
   resolved: 0,
   /** Number resolved by the verdict of the harness, including forged and unrewarded ones. */
   resolved_officially: 0,
-  /** Number judged by a score, because the dataset gives no verdict. */
+  /** Number judged by a reward alone, because the dataset gives no verdict. */
   scored: 0,
   rewarded: 0,
   reward_sum: 0,
