@@ -194,7 +194,7 @@ test('a caller has a quota of rollouts in flight, which each result frees; other
   );
   await until(async () => (await farm.calls.count()).connected === 1);
   expect((await ask('stranger', 'POST', '/v1/sessions', { request_id: 'r', instance })).status).toBe(429);
-  // A cancelled run frees its quota when its rollouts are committed.
+  // A run frees its part of the quota when its rollouts are committed.
   const record = await farm.runs.get(first.body.run_id);
   if (record) for (const id of await farm.groups.open(record.run_id)) await commitRollout(farm, record, id);
   expect((await submit(4)).status).toBe(429);

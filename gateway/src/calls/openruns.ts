@@ -57,9 +57,9 @@ export class OpenRuns {
   }
 
   /**
- * Returns an open run of these settings that contains the instance. Throws UsageError for invalid settings, Refusal 422 `over_ceiling`,
- * SwefarmError `run_full`.
- */
+   * Returns an open run of these settings that contains the instance. Throws UsageError for invalid settings, Refusal 422 `over_ceiling`,
+   * SwefarmError `run_full`.
+   */
   async find(callerRun: CallerRun, given: Instance): Promise<RunRecord> {
     const row = digest(given);
     const price = this.#priceOf(asTree(callerRun.settings.policy).model);

@@ -49,7 +49,7 @@ export function documented<Answer extends z.ZodType, Request extends RequestSche
   return { schema: { ...request, summary, response } };
 }
 
-/** Returns a signal that aborts when the connection of a reply closes. */
+/** Returns a signal that aborts when the connection of a reply, which is still open, closes. */
 export function closedSignal({ raw }: FastifyReply): AbortSignal {
   const closed = new AbortController();
   raw.once('close', () => closed.abort());

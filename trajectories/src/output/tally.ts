@@ -54,7 +54,7 @@ export const meansOf = (
   turns_mean: ratio(sums.turns_sum, sums.judged),
 });
 
-/** Returns the number of judged rollouts with a verdict: the denominator of the resolve rate and of pass@k. */
+/** Returns the number of judged rollouts except scored ones: the denominator of the resolve rate and of pass@k. */
 export const withVerdict = ({ judged, scored }: Pick<Tally, 'judged' | 'scored'>): number => judged - scored;
 
 /** Returns `sum / count`; null when `count` is zero. */
