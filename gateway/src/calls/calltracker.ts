@@ -1,6 +1,7 @@
 /**
  * Sends the heartbeat of this gateway to Redis, and finds the rollout of each request. If the caller of an equal call disconnected, the
- * request takes over the rollout of that call; otherwise the request gets a new rollout. Only requests with the same id share a rollout.
+ * request takes over the rollout of that call; otherwise the request gets a new rollout. Two connected requests share a rollout only if
+ * they have the same id.
  */
 import { hostname } from 'node:os';
 import {

@@ -73,7 +73,7 @@ async function build(onBuild: () => void): Promise<void> {
   throw new Error(`the build ended with ${code ?? signal}: ${messageOf(output) || 'no output'}`);
 }
 
-/** Returns the message of a failed build on one line: from the first line that tells an error to the stack. */
+/** Returns the message of a failed build on one line: from the first line that names an error to the stack. */
 function messageOf(output: string): string {
   const lines = stripVTControlCharacters(output)
     .split('\n')
