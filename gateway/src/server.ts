@@ -49,7 +49,7 @@ const BACKLOG = 4096;
 /**
  * Starts the gateway on `config.gateway_host` and `gateway_port` (0: a free port). Disposal stops the gateway and closes connections.
  *
- * @throws UsageError for a bad callers file or settings that an open run cannot have; the error of `listen`
+ * @throws UsageError for a bad callers file, a bad file of prices or settings that an open run cannot have; the error of `listen`
  */
 export async function startGateway(
   deps: GatewayDeps,

@@ -14,7 +14,7 @@ test('a repeated request takes over a rollout whose job could not be queued', as
   const { farm, allow, ...at } = await gatewayWithUser();
   const prefix = at.config.redis_prefix;
   const rows = Array.from({ length: 8 }, (_, index) => row({ _ng_rollout_index: index >> 1 }));
-  // Only the job is missing.
+  // The gateway may write the keys of calls and runs but not those of the queue, so only the job is missing.
   const but = ['run:*', 'runs', 'calls:*', 'unfinished', 'policies', 'cancel-epoch'].map(
     (key) => `~${prefix}:${key}`,
   );

@@ -14,8 +14,8 @@ export const TOKEN = 'a-token-of-this-test';
 export type TestGateway = { gateway: Gateway; url: string; farm: Farm; config: ProducerConfig };
 
 /**
- * Starts a gateway on a free port. `bearer`: the authorization of requests; `settings`: settings of `serve`; `faulty`: wraps the
- * gateway's farm; `instances`: its dataset.
+ * Starts a gateway on a free port. `over`: configuration that replaces the default; `settings`: settings of `serve`; `faulty`: wraps the
+ * gateway's farm; `instances`: the dataset of the gateway.
  */
 export async function testGateway(
   over: Partial<ProducerConfig> = {},

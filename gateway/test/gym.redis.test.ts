@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { bearer, testGateway } from './gateway.ts';
 import { finish, INSTANCE, POLICY, post, queued, rolloutOf, row, untilQueued } from './gym.ts';
 
-/** All rollouts of all runs. */
+/** Returns the number of rollouts of all runs. */
 async function rollouts(farm: Farm): Promise<number> {
   const runs = await farm.runs.list();
   const groups = await Promise.all(runs.map(({ run_id }) => farm.results.groups(run_id)));
@@ -47,7 +47,7 @@ test('equal siblings are separate rollouts, and an answered rollout is not answe
   await finish(farm);
   const ids = await Promise.all(asked.map(rolloutOf));
   expect(new Set(ids).size).toBe(3);
-  // The same body again, as in a later step.
+  // A later training step posts the same body again.
   const later = post(url, row({ _ng_rollout_index: 0 }));
   await untilQueued(farm, 1);
   await finish(farm);
@@ -95,7 +95,7 @@ test('a rollout whose caller does not return is cancelled after the grace', asyn
   cut.abort();
   await lost.catch(() => undefined);
   await until(async () => (await farm.cancel.isCancelled([id])).get(id) === 'orphan');
-  // The same call is new after the cancellation.
+  // After the cancellation, an equal request gets a new rollout.
   const again = post(url, row({ _ng_rollout_index: 0 }));
   await untilQueued(farm, 2);
   for (const job of await farm.queue().getJobs(['prioritized'])) if (job.id === id) await job.remove();
@@ -214,7 +214,7 @@ test('rows of both forms give policy and key, and no record contains the key', a
   expect(JSON.stringify(run)).not.toContain('hunter2');
   const stored = await farm.secrets.get(run?.policy?.api_key_ref ?? '');
   expect(stored?.secret.reveal()).toBe('hunter2hunter2');
-  // The key of a row is for its endpoints.
+  // Workers send the key of a row only to the endpoints of the row.
   expect(stored?.origins).toEqual(['http://127.0.0.1:9', 'http://127.0.0.1:10']);
   expect(await farm.runs.getInstance(run?.run_id ?? '', 'a__b-1')).toMatchObject({
     base_commit: 'c1',
@@ -222,7 +222,7 @@ test('rows of both forms give policy and key, and no record contains the key', a
     patch: 'p',
     image: 'x:1',
   });
-  // Judged without a trained turn: never a sample for a trainer.
+  // A rollout that is judged without a trained turn is no sample for a trainer.
   await finish(farm);
   expect((await asked).status).toBe(422);
 });

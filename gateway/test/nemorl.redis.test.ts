@@ -29,7 +29,7 @@ test.each(['image_not_found', 'tests_cannot_start', 'policy_bad_request', 'polic
       return reply;
     };
     expect(await singleController(row(), 4, sendAndNote, { skippedPrompts: 1 })).toEqual({ end: 'skipped' });
-    // Connections of the first attempt whose rollouts the second one took over.
+    // The second attempt took over rollouts of the first, whose connections got this refusal.
     statuses.delete('503 taken_up');
     expect(statuses).toEqual(new Set([`422 ${name}`]));
     // Two attempts at the prompt; the second takes over rollouts of the first.
@@ -64,13 +64,13 @@ test('a trainer that ignores masks drops a prompt whose reward is withheld', asy
   const group = await singleController(row(), 4, send, { skippedPrompts: 1, dataAttempts: 1 });
   expect(group).toEqual({ end: 'skipped' });
   expect(statuses).toContain(422);
-  // Without the budget the step ends with a remedy.
+  // Without a budget for bad prompts, the step ends with an error that names the remedy.
   const strict = await startTrainer(() => withheld);
   expect(await singleController(row(), 4, strict.send)).toMatchObject({
     end: 'raised',
     what: expect.stringContaining('mask_sample: honoured'),
   });
-  // This trainer would train on a masked answer, so it gets none.
+  // A trainer that honours masks gets the rollout as a masked sample.
   const honouring = await startTrainer(decide, { gateway_mask_sample: 'honoured' });
   const masked = committed(await singleController(row(), 4, honouring.send));
   expect(honouring.statuses).toEqual([200, 200, 200, 200]);
@@ -92,7 +92,7 @@ test('asynchronous collector: rows that are sent again take over their rollouts'
   const prompts = ['a__b-0', 'broken__b-1', 'a__b-2'].map((instance_id) => row({ instance_id }));
   let sent = 0;
   const sendAndNote: Post = async (body) => {
-    // Other rollouts end after the fourth request of all rows.
+    // Rollouts of intact prompts end after all 12 rows were sent four times.
     if (++sent === 48) setTimeout(rest.open, 500);
     return await send(body);
   };

@@ -230,7 +230,7 @@ async function askSessions(ask: Ask, farm: Farm): Promise<void> {
   await ask('DELETE /v1/sessions/{id}', 404, { params: { id: 's000' } });
 }
 
-/** A result and a run of another version: skipped in lists, 500 for a direct request. */
+/** Stores a result and a run of another version: lists report them as unreadable, and a direct request for the result gets 500. */
 async function askDamaged(ask: Ask, farm: Farm, prefix: string): Promise<void> {
   const { run_id: run } = await ask('POST /v1/runs', 201, { body: SUBMISSION });
   const [rollout = ''] = await farm.groups.open(run);
@@ -258,7 +258,7 @@ async function askRefusals(ask: Ask): Promise<void> {
   await ask('GET /v1/runs', 429, hasty);
 }
 
-/** Redis that refuses every key. */
+/** Sends requests to a gateway whose Redis refuses every key. */
 async function askWithRedisAway(contract: Contract): Promise<void> {
   const { url, allow } = await gatewayWithUser();
   await allow('resetkeys');

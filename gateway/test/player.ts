@@ -29,7 +29,7 @@ export function failed(name: NonNullable<Result['failure']>['class'], stage = 'p
   return { outcome, resolved, reward, reward_row, exit_status, failure: told };
 }
 
-/** Runs queued rollouts with `length` turns until the test ends; returns the list of its rollouts. */
+/** Runs queued rollouts until the test ends, with `length` turns or, for failures, none. `seen`: ids of the begun rollouts, in order. */
 export function startPlayer(farm: Farm, decide: Decide, length = 2): { readonly seen: readonly string[] } {
   const seen: string[] = [];
   const begun = new Set<string>();

@@ -74,7 +74,7 @@ test.each([
 
 test('rows without a column instance_id get the ids that a dataset file gives them', async () => {
   const { url, farm } = await testGateway();
-  // Families that need files get them by settings of serve.
+  // Rows of families that need files are excluded, because only settings of `serve` name the files.
   const rows = Object.values(FAMILY_ROWS).filter(
     (one) => one.instance_id === undefined && !('problems' in toInstance('row', one)),
   );

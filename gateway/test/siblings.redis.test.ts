@@ -17,7 +17,7 @@ test('a group of 4 with one failure runs 5 rollouts: its 503 follows the answers
   });
   const asked = singleController(row(), 4, send);
   await until(async () => player.seen.length === 4);
-  // Time for a wrong answer of the failure.
+  // A premature answer to the failed call would arrive within this time.
   await new Promise((resolve) => setTimeout(resolve, 700));
   expect(statuses).toEqual([]);
   rest.open();
@@ -59,7 +59,7 @@ test('a weight update during a group costs no rollout; an equal row after its an
   rest.open();
   const samples = committed(await asked);
   expect(player.seen).toHaveLength(6);
-  // In the next epoch answered rollouts are not given again.
+  // In the next epoch, equal rows get new rollouts.
   const next = committed(await singleController(row(), 4, send));
   expect(new Set(idsOf([...samples, ...next])).size).toBe(8);
   expect(player.seen).toHaveLength(10);

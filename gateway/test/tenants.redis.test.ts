@@ -10,7 +10,7 @@ import { INSTANCE as instance, post, row } from './gym.ts';
 const OPERATOR = 'http://vllm.internal:8000/v1';
 const KEY = 'sk-of-the-operator';
 
-/** Two trainers and another caller with their own tokens; the gateway serves the operator's policy. */
+/** Starts a gateway with four callers, each with its own token: two trainers and two others. The policy is the operator's. */
 async function tenants(over: Partial<ProducerConfig> = {}, limits = '') {
   const run = `run: {policy: {urls: ["${OPERATOR}"], model: m`;
   const path = await callersFile({
@@ -81,7 +81,7 @@ test('only callers with a policy set its state', async () => {
   expect((await ask('stranger', 'GET', '/policy')).status).toBe(200);
 });
 
-/** Each excess: setting of the operator, and section, key and value of the run. */
+/** Each row: title, ceiling of the operator, section and key of the run, an excessive value, and a part of the message. */
 test.each<[string, Partial<ProducerConfig>, [section: string, key: string], unknown, string?]>([
   ['CPUs', { max_cpus: 4 }, ['sandbox', 'cpus'], 5],
   ['memory', { max_memory_bytes: 2 ** 32 }, ['sandbox', 'memory_bytes'], 2 ** 33, '4294967296'],
@@ -194,7 +194,7 @@ test('a caller has a quota of rollouts in flight, which each result frees; other
   );
   await until(async () => (await farm.calls.count()).connected === 1);
   expect((await ask('stranger', 'POST', '/v1/sessions', { request_id: 'r', instance })).status).toBe(429);
-  // A cancelled run frees its quota when its rollouts are committed.
+  // A run frees its part of the quota when its rollouts are committed.
   const record = await farm.runs.get(first.body.run_id);
   if (record) for (const id of await farm.groups.open(record.run_id)) await commitRollout(farm, record, id);
   expect((await submit(4)).status).toBe(429);

@@ -1,4 +1,4 @@
-/** One rollout settled as a worker does it, without anything run. */
+/** Commits rollouts for tests as a worker does, without running them. */
 import {
   effectiveSampling,
   encodeArtifact,
@@ -11,7 +11,7 @@ import {
 } from '@swefarm/shared';
 import { aResult } from './result.ts';
 
-/** Nobody answered, and no tokens. */
+/** A trajectory without turns. */
 const NO_ANSWERS: Trajectory = {
   format: 'swefarm-trajectory-1',
   token_mode: null,
@@ -22,7 +22,7 @@ const NO_ANSWERS: Trajectory = {
   exit_status: 'submitted',
 };
 
-/** Claims and commits one rollout as a worker does: artifact first, then the one commit. */
+/** Claims a rollout, stores its artifact, and commits its result; does nothing if the claim is refused. */
 export async function commitRollout(
   farm: Farm,
   record: RunRecord,

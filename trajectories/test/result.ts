@@ -1,4 +1,4 @@
-/** A complete result for tests; `over` replaces fields. */
+/** Complete results, failures, lines and reports for tests; `over` replaces fields. */
 import type { Report, Result } from '@swefarm/shared';
 import { type OutputLine, outputLine } from '../src/output/line.ts';
 

@@ -76,7 +76,7 @@ function Frame({ onLeave }: { onLeave: () => void }) {
         )}
       </header>
       <main id="main" ref={main} tabIndex={-1}>
-        {/* Each run or rollout has its own cache, which is freed when the user leaves the view. */}
+        {/* Each view has its own cache, which is freed when the user leaves the view. */}
         <SWRConfig
           key={trail.join()}
           value={{ ...LOADING, onError: (error) => error instanceof Unauthorized && onLeave() }}

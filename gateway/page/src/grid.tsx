@@ -1,8 +1,8 @@
-/** A grid that draws only visible rows. Arrow keys move the focused cell and scroll to it. */
+/** A grid that draws only visible rows. Arrow and page keys, Home and End move the focus, and the grid scrolls to the focused cell. */
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { Fragment, type KeyboardEvent, type ReactNode, useRef, useState } from 'react';
 
-/** What a line of the grid needs besides its row. `focus`: the cell with the focus; null: another line has the focus. */
+/** What a line of the grid needs besides its row. `top` is in pixels. `focus`: the focused column; null: another line has the focus. */
 export type Position = { at: number; top: number; focus: number | null; onFocus: (column: number) => void };
 
 type Props<T> = {

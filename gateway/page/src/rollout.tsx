@@ -28,7 +28,7 @@ async function update(path: string, known: Known | null): Promise<Known> {
   return { detail: { ...known.detail, live }, turns: [...known.turns, ...turns], cursor };
 }
 
-/** Returns the milliseconds until the next request: live turns are requested immediately after the first request. */
+/** Returns the milliseconds until the next request; 0: none. Until the first live turn, the next request follows immediately. */
 const againMs = ({ detail, cursor }: Known): number => (detail.result ? 0 : cursor === '0' ? 1 : LIVE_MS);
 
 export function Rollout({ id }: { id: string }) {

@@ -6,7 +6,7 @@ import { Mark } from './mark.tsx';
 import { toCompare, toRollout } from './route.ts';
 import { type Row, STATES } from './rows.ts';
 
-/** `of`: the value by which rows are sorted. The cell shows the value by `show`, or `cell`. */
+/** `of`: the value by which rows are sorted. The cell shows `cell` if present, otherwise the value, rendered by `show` if present. */
 type Column = {
   name: string;
   right?: boolean;
@@ -47,7 +47,7 @@ type Order = { column: Column; down: boolean } | null;
 
 export function Rollouts({ rows }: { rows: readonly Row[] }) {
   const [order, setOrder] = useState<Order>(null);
-  // The two rollouts that were marked last.
+  // The rollouts that the user marked last, at most two.
   const [chosen, setChosen] = useState<readonly string[]>([]);
   const sorted = useMemo(() => (order ? sort(rows, order.column, order.down) : rows), [rows, order]);
   const choose = ({ id }: Row): void =>

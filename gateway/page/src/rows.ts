@@ -28,13 +28,13 @@ export type Row = {
   live: LiveRollout | null;
 };
 
-/** A run whose rollouts are by rollout id. */
+/** A run with maps of its results and of its running rollouts, by rollout id. */
 export type RunRows = Omit<PageRun, 'rollouts' | 'running'> & {
   results: Map<string, PageRollout>;
   running: Map<string, LiveRollout>;
 };
 
-/** Adds the rollouts that were committed since the last request. */
+/** Adds the rollouts that were committed since the last request, and replaces all other data. */
 export function addUpdate(known: RunRows | null, { rollouts, ...update }: PageRun): RunRows {
   const results = new Map(known?.results);
   for (const one of rollouts) {
@@ -44,7 +44,7 @@ export function addUpdate(known: RunRows | null, { rollouts, ...update }: PageRu
   return { ...update, results, running };
 }
 
-/** Returns all rows in the order of the groups. */
+/** Returns a row for each rollout, also a waiting one, in the order of the run's instances and then of the indices. */
 export function rowsOf({ run, instances, results, running }: RunRows): Row[] {
   const sizes = new Map<string, number>();
   for (const [id, { index }] of results) {
@@ -73,7 +73,7 @@ export function stateOf(
   return successOf(result) ? 'resolved' : 'unresolved';
 }
 
-/** Parts of a row for which the user can choose one value. */
+/** Properties of a row by which the user can filter; the user chooses one value of each. */
 export const CHOICES = [
   { name: 'repo', label: 'repository', of: (row: Row) => row.repo },
   { name: 'exit', label: 'exit status', of: (row: Row) => row.result?.exit ?? '' },

@@ -1,4 +1,4 @@
-/** View of one run: sums, filters, and rollouts as groups or as a list. The view reloads while the run continues. */
+/** View of one run: sums, filters, and rollouts as groups or as a list. The view of a farm's run reloads at intervals. */
 import { useMemo } from 'react';
 import type { PageRun } from '../../src/page/data.ts';
 import { get } from './api.ts';

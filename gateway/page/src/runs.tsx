@@ -1,4 +1,4 @@
-/** The runs and workers of the farm. */
+/** The runs of a farm or of a result file, and the workers of the farm. */
 import type { PageOverview } from '../../src/page/data.ts';
 import { decimal, integer, moment, percent, words } from './format.ts';
 import { useLoaded } from './load.ts';

@@ -167,7 +167,7 @@ function Charts({ series, by, each }: { series: readonly Series[]; by: By; each:
               (one): ChartSeries => ({
                 name: nameOf(one),
                 points: (by === 'version' ? one.versions : one.times).map((point, at) => ({
-                  // If each run has its own line, all lines begin at time 0.
+                  // Over time, if each run has its own line, all lines begin at 0.
                   x: by === 'version' ? at : point.from - (each ? one.all.from : 0),
                   y: of(point),
                   label: `${by === 'version' ? versionOf(point) : moment(point.from)}, ${integer(point.rollouts)} rollouts`,

@@ -104,7 +104,7 @@ function Command({ command, seen }: { command: CommandRecord; seen: Message | nu
   );
 }
 
-/** Maximum number of tokens on the page; a turn may have tens of thousands. */
+/** Maximum number of generated tokens that the page lists; a turn may have tens of thousands. */
 const MOST = 4_000;
 /** Log-probabilities below which a token gets a stronger mark. */
 const MARKS = [-0.1, -1, -3];

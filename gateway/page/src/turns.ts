@@ -25,7 +25,7 @@ export function shownTurns({ messages, turns }: PageTrajectory): Shown {
   };
 }
 
-/** Returns the turns of the latest attempt. */
+/** Returns the prompt and the turns of the latest attempt; the prompt is empty if the first turn is missing. */
 export function shownLive(all: readonly LiveTurn[]): Shown {
   const attempt = Math.max(0, ...all.map((one) => one.attempt));
   const turns = all.filter((one) => one.attempt === attempt);
@@ -41,7 +41,7 @@ export function shownLive(all: readonly LiveTurn[]): Shown {
   };
 }
 
-/** Returns the first turn at which two rollouts differ, from 0; null if one is a prefix of the other. */
+/** Returns the index of the first turn whose commands differ; null if the commands of one rollout are a prefix of the other's. */
 export function parting(one: readonly ShownTurn[] = [], other: readonly ShownTurn[] = []): number | null {
   for (let at = 0; at < Math.min(one.length, other.length); at++) {
     if (commandsOf(one[at]) !== commandsOf(other[at])) return at;

@@ -26,12 +26,12 @@ const MaskSample = z.enum(['auto', 'honoured', 'ignored']);
 const isHonoured = (setting: z.infer<typeof MaskSample>): boolean | null =>
   setting === 'auto' ? null : setting === 'honoured';
 
-/** Keys of an entry in the callers file have the names of the file. */
+/** A caller. Fields that an entry of the callers file sets directly have the names of its keys. */
 export type Caller = {
   name: string;
   /** Null: the caller sends no token. */
   token: Secret | null;
-  /** `agent_ref.name` of the caller's rows; null: all rows whose name is the `entry` of no other caller. */
+  /** `agent_ref.name` of the caller's rows; null: all rows whose name is the `entry` of no other caller with this token. */
   entry: string | null;
   failures: FailureAnswer;
   /** Whether the caller's trainer excludes samples with `mask_sample`; null: `failures` decides. */
@@ -169,7 +169,10 @@ export function requirePolicyAllowed(request: FastifyRequest, policy: string): v
   );
 }
 
-/** Returns the caller whose `entry` is the agent's name in a Gym row, otherwise the caller without an `entry`. Throws Refusal 400. */
+/**
+ * Returns the caller whose `entry` is the agent's name in a Gym row, otherwise the caller without an `entry`, otherwise, for a request
+ * without a name, the first caller. Throws Refusal 400 `unknown_entry`.
+ */
 export function findCaller(request: FastifyRequest, entry?: string): Caller {
   const { callers } = request;
   const caller =

@@ -11,8 +11,8 @@ export const keyOrigins = (caller: Caller, operatorUrls: unknown): string[] => [
 ];
 
 /**
- * Returns the operator's key with the origins that the operator names. Returns null if `requestedUrls` has an endpoint of another
- * origin. If the policy moves later, workers still send the key to these origins only.
+ * Returns the operator's key with the origins that the operator names. Returns null without a key or origins, and if `requestedUrls` has
+ * an endpoint of another origin. If the policy moves later, workers still send the key to these origins only.
  */
 export function keyFor(caller: Caller, operatorUrls: unknown, requestedUrls: unknown): PolicyKey | null {
   if (caller.apiKey === null) return null;
@@ -34,7 +34,7 @@ export function warnOfIdleKeys(callers: readonly Caller[], settings: SettingsTre
   }
 }
 
-/** Stores the key for `seconds` and returns the name of the key, which run records contain. */
+/** Stores the key for `seconds` and returns the name of the key, which run records contain; null without a key. */
 export async function storeKey(farm: Farm, key: PolicyKey | null, seconds: number): Promise<string | null> {
   if (key === null) return null;
   const name = `gateway-${digest([key.secret.reveal(), key.origins])}`;

@@ -16,7 +16,7 @@ export const RefusalBody = z.object({
 });
 export type RefusalBody = z.infer<typeof RefusalBody>;
 
-/** Error of a request that is wrong, or that the gateway cannot serve now (503). */
+/** Error of a request that is wrong or not allowed, or that the gateway cannot serve now (429, 503) or at all (501). */
 export class Refusal extends SwefarmError {
   override readonly name = 'Refusal';
   readonly status: number;

@@ -19,7 +19,7 @@ import type { Membership } from './siblings.ts';
 export type CallAnswer = {
   result: Result;
   content: ArtifactContent | null;
-  /** Why the result has no verdict; `unjudged` adds how the answer shows the cause. Both are null if there is a verdict. */
+  /** Why the caller cannot use the result; `unjudged` adds how the answer shows the cause. Both are null if it can. */
   cause: Cause | null;
   unjudged: Unjudged | null;
   rollout: CallRollout;
@@ -54,7 +54,7 @@ const READ_AGAIN_MS = 300;
 const MASKS =
   'a caller whose trainer excludes masked samples gets it masked: mask_sample: honoured in its entry, or gateway_mask_sample';
 
-/** Refusal of a call whose rollout has no verdict. The gateway answers 503 or 422, or the failure of an episode. */
+/** Refusal (503 or 422) of a call whose rollout has no usable verdict. In an episode, the answer is the episode's failure instead. */
 export class NoVerdict extends Refusal {
   readonly reason: Cause;
 
@@ -67,9 +67,10 @@ export class NoVerdict extends Refusal {
 }
 
 /**
- * Waits for a rollout, and for other rollouts that replace a failed one. The returned answer occupies a slot of `writers` until the connection closes.
+ * Waits for a rollout, and for other rollouts that replace a failed one. The returned answer occupies a slot of `writers` until the
+ * connection closes.
  *
- * @throws NoVerdict, the reason of `connection.closed`, errors of Redis
+ * @throws NoVerdict, Refusal `run_gone`, the reason of `connection.closed`, errors of Redis
  */
 export async function awaitAnswer(
   deps: AnswerDeps,
@@ -146,7 +147,10 @@ async function readAnswer(
   return { cause, ending };
 }
 
-/** Reads the artifact with retries, so that a failed read does not make a judged rollout run again. Returns null if all reads fail. */
+/**
+ * Reads the artifact with retries, so that a failed read does not make a judged rollout run again. Returns null if all reads fail, or if
+ * the result has no artifact.
+ */
 async function readContent(
   { farm, log }: AnswerDeps,
   result: Result,
@@ -174,7 +178,7 @@ const UNREADABLE: Cause = {
 const isSample = (mode: FailureMode, rollout: CallRollout): boolean =>
   isTraining(mode) && rollout.run.policy !== null;
 
-/** Returns a cause for a judged rollout without token ids, because a trainer cannot use the rollout. */
+/** Returns a cause if a trainer's judged rollout has no token ids, because the trainer cannot use the rollout; otherwise null. */
 function withoutTokens(
   result: Result,
   content: ArtifactContent | null,

@@ -72,7 +72,7 @@ export class CallConnection implements Disposable {
     if (raw.destroyed && !raw.writableFinished) await this.#reportEnd();
   }
 
-  /** Waits for `ms` milliseconds. Throws if the connection closes. */
+  /** Waits for `ms` milliseconds. Throws if `closed` is aborted. */
   async sleep(ms: number): Promise<void> {
     await sleep(ms, this.closed);
   }

@@ -11,7 +11,10 @@ import { Refusal } from '../access/refusal.ts';
 import { type FailureMode, isTraining } from './failuremode.ts';
 import type { CallerRun } from './openruns.ts';
 
-/** Merges the settings of `serve`, of the caller and of the row; later settings win. */
+/**
+ * Merges the settings of `serve`, of the caller and of the row. Later settings win, except that the row can only lower
+ * `max_sequence_tokens`, and replaces a configured model only by `policy_model_name`.
+ */
 export function readCallerRun(caller: Caller, mode: FailureMode, row: GymRow, deps: GatewayDeps): CallerRun {
   const base = merge(merge({}, deps.settings ?? {}), caller.run);
   const { urls, apiKey, model, version, sampling } = policyOf(row);
@@ -30,7 +33,7 @@ export function readCallerRun(caller: Caller, mode: FailureMode, row: GymRow, de
     }),
   );
   if (!asksPolicy(asTree(settings.agent).type)) delete settings.policy;
-  // A key in the row is sent to the row's endpoints, or to the operator's endpoints if the row names none.
+  // Origins that may receive a key in the row: the row's endpoints (if none, the operator's) and the caller's `apiKeyOrigins`.
   const own = apiKey && { secret: apiKey, origins: keyOrigins(caller, urls ?? policy.urls) };
   return { caller, settings, apiKey: own ?? keyFor(caller, policy.urls, urls) };
 }

@@ -1,6 +1,7 @@
 /**
  * Sends the heartbeat of this gateway to Redis, and finds the rollout of each request. If the caller of an equal call disconnected, the
- * request takes over the rollout of that call; otherwise the request gets a new rollout. Two connected callers never share a rollout.
+ * request takes over the rollout of that call; otherwise the request gets a new rollout. Two connected requests share a rollout only if
+ * they have the same id.
  */
 import { hostname } from 'node:os';
 import {
@@ -82,7 +83,7 @@ export class CallTracker {
     });
   }
 
-  /** Returns the rollout of a request: the rollout of an orphan (a call whose caller disconnected), or a new, queued rollout. */
+  /** Returns the rollout of an orphan (an equal call whose caller disconnected), of a call with the same id, or a new, queued rollout. */
   async find(
     identity: CallIdentity,
     callerRun: CallerRun,
@@ -118,7 +119,7 @@ export class CallTracker {
     await this.#notices.send(fingerprintOf(callId), () => farm.calls.answered(callId, named ? NAMED_MS : 0));
   }
 
-  /** Returns a new rollout in place of a failed one; null if the call has ended. */
+  /** Returns a new rollout in place of a failed one; null if the call or its run has expired. */
   async retry(failed: CallRollout): Promise<CallRollout | null> {
     const { farm } = this.#deps;
     const rolloutId = await farm.calls.retry(failed.callId, failed.rolloutId);

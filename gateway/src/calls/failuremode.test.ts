@@ -43,7 +43,7 @@ const told = (name: (typeof FAILURE_CLASSES)[number], mode: FailureMode, maskabl
   return decideEnding(cause, mode, { maskable, rollouts });
 };
 
-/** Patch or instance is at fault: the words of one rollout decide nothing. */
+/** Failures by the patch or by the instance; one failed rollout does not show which. */
 const UNPROVEN: readonly string[] = ['tests_cannot_start', 'parser_failed', 'evaluation_timeout'];
 
 describe('answers to a trainer', () => {

@@ -7,7 +7,8 @@ export type FailureMode = Exclude<FailureAnswer, 'auto'>;
 
 /**
  * Returns the mode of a call. `auto` decides by the numbers in the row: only NeMo RL writes `_rowidx`, and only the asynchronous collector
- * of NeMo RL writes `_ng_task_index` without `_ng_rollout_index`. Gym's collector writes `_ng_rollout_index`.
+ * of NeMo RL writes `_ng_task_index` without `_ng_rollout_index`. Gym's collector writes `_ng_rollout_index`. A row without numbers gets
+ * `nemo-rl`, and an episode without numbers gets `collector`.
  */
 export function failureMode(caller: Pick<Caller, 'failures'>, { row, episode }: GymRunRequest): FailureMode {
   if (caller.failures !== 'auto') return caller.failures;

@@ -34,7 +34,7 @@ export class OpenProbes {
     this.#deps = deps;
   }
 
-  /** Starts the probe of the run's endpoints in the background, unless the probe has run. */
+  /** Starts the probe of the run's endpoints in the background, unless a gateway runs it or has its findings. */
   begin(run: RunRecord, callerRun: CallerRun, instance: Instance): void {
     const name = nameOf(run);
     if (name === null || this.#known.get(name) !== undefined) return;
@@ -45,7 +45,7 @@ export class OpenProbes {
     });
   }
 
-  /** Returns the findings of the probe; null: the probe has not ended, or the run needs no probe. */
+  /** Returns the findings of the probe; null: no probe has ended, or the run needs no probe. */
   async find(run: RunRecord): Promise<EndpointProbe | null> {
     const name = nameOf(run);
     if (name === null) return null;

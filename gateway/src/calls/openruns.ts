@@ -1,4 +1,4 @@
-/** Open runs: runs to which calls append rollouts. A caller has one open run for each combination of settings, for at most a day. */
+/** Open runs: runs to which calls append rollouts. Each combination of caller and settings has an open run, replaced after a day. */
 
 import {
   asTree,
@@ -56,7 +56,10 @@ export class OpenRuns {
     return digest([caller.name, settings, apiKey && [apiKey.secret.reveal(), apiKey.origins]]);
   }
 
-  /** Returns an open run of these settings that contains the instance. Throws UsageError for invalid settings, SwefarmError `run_full`. */
+  /**
+   * Returns an open run of these settings that contains the instance. Throws UsageError for invalid settings, Refusal 422 `over_ceiling`,
+   * SwefarmError `run_full`.
+   */
   async find(callerRun: CallerRun, given: Instance): Promise<RunRecord> {
     const row = digest(given);
     const price = this.#priceOf(asTree(callerRun.settings.policy).model);

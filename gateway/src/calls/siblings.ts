@@ -92,7 +92,7 @@ export class Siblings {
     this.#endStreams(this.#groups.get(stream) ?? new Set(), fingerprint, ++this.#events);
   }
 
-  /** Returns the rollout of a call with an equal row whose stream ended at most `graceMs` ago, and each rollout only once. */
+  /** Returns the rollout of a call with an equal row whose stream ended at most `graceMs` ago, each rollout only once; null if none. */
   takeUp(fingerprint: string): CallRollout | null {
     const member = this.#resendable.get(fingerprint)?.find((one) => Date.now() < one.resendableUntil);
     if (!member) return null;

@@ -19,7 +19,7 @@ const MESSAGE_LENGTH = 600;
 
 export const PAGE_DIST = join(PAGE, 'dist');
 
-/** Returns whether the built page exists and is newer than its sources, including those of other packages. */
+/** Returns whether the built page exists and is newer than its sources, including those of other packages. A bundle has no sources. */
 export function pageIsCurrent(): boolean {
   const madeAt = statSync(join(PAGE_DIST, 'index.html'), { throwIfNoEntry: false })?.mtimeMs;
   if (madeAt === undefined) return false;
@@ -38,7 +38,7 @@ function newest(folder: string): number {
 let underway: Promise<void> | null = null;
 
 /**
- * Resolves when the built page is current. The first call builds the page, which takes seconds.
+ * Resolves when the built page is current. The first call builds a missing or outdated page, which takes seconds.
  *
  * @param onBuild called when the build starts
  * @throws UnusableError `page_not_built`
@@ -73,7 +73,7 @@ async function build(onBuild: () => void): Promise<void> {
   throw new Error(`the build ended with ${code ?? signal}: ${messageOf(output) || 'no output'}`);
 }
 
-/** Returns the message of a failed build on one line, without source excerpt and stack. */
+/** Returns the message of a failed build on one line: from the first line that names an error to the stack. */
 function messageOf(output: string): string {
   const lines = stripVTControlCharacters(output)
     .split('\n')

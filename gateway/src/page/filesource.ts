@@ -24,7 +24,7 @@ export type FileOptions = {
   farm: () => Promise<Farm>;
 };
 
-/** A line without its patch, which may be long. */
+/** A line without its patch, which may be long, and without its report. */
 type Line = Omit<OutputLine, 'patch' | 'report'>;
 /** `lines`: by rollout id. `record`: the run of the file; null: unknown. */
 type ResultFile = { path: string; lines: Map<string, Line>; record: RunRecord | null };

@@ -128,7 +128,7 @@ class Bins {
   }
 }
 
-/** Joins neighbouring bins until each bin has at least `least` results. */
+/** Joins neighbouring bins until each bin except the last has at least `least` results. */
 function evened(bins: readonly Bin[], least: number): Bin[] {
   const joined: Bin[] = [];
   for (const bin of bins) {

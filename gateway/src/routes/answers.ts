@@ -25,7 +25,7 @@ type RequestSchemas = { params?: z.ZodType; querystring?: z.ZodType; body?: z.Zo
 /** Status codes of refusals on routes with a body. */
 export const OF_BODY = [400, 413, 415] as const;
 
-/** Response schemas of refusals, including those of all routes. */
+/** Returns response schemas of the refusals `statuses`, and of 401, 429, 500 and 503, which all routes have. */
 export const refusals = (...statuses: Status[]) =>
   Object.fromEntries(
     ([...statuses, 401, 429, 500, 503] as const).map((status) => [
@@ -49,7 +49,7 @@ export function documented<Answer extends z.ZodType, Request extends RequestSche
   return { schema: { ...request, summary, response } };
 }
 
-/** Returns a signal that aborts when the connection of a reply closes. */
+/** Returns a signal that aborts when the connection of a reply, which is still open, closes. */
 export function closedSignal({ raw }: FastifyReply): AbortSignal {
   const closed = new AbortController();
   raw.once('close', () => closed.abort());

@@ -97,7 +97,7 @@ const EVERY_MS = 10_000;
 
 type FileSd = { path: string; groups: () => Promise<TargetGroup[]>; log: Log };
 
-/** Writes the file immediately and whenever the targets change. */
+/** Writes the file immediately, then checks every ten seconds whether the targets have changed. */
 function startFileSd({ path, groups, log }: FileSd): { stop(): Promise<void> } {
   let written = '';
   let failed = false;

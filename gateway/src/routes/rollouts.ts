@@ -53,5 +53,5 @@ async function readArtifact({ farm }: GatewayDeps, rolloutId: string): Promise<A
   throw new Refusal(404, 'no_artifact', `rollout: ${rolloutId}: ${reason}`, { field: 'rollout' });
 }
 
-/** Converts packed numbers in a value to lists of numbers. */
+/** Converts packed numbers in a value to lists of numbers, and packed bytes to base64. */
 const asJson = <Body>(value: unknown): Body => JSON.parse(plainJson(value)) as Body;

@@ -186,7 +186,7 @@ const runIdFrom = (caller: string, key: string): string =>
     .toString(36)
     .slice(0, 20)}`;
 
-/** Stores the API key of the policy, and returns the record with the name of the stored key. */
+/** Stores the API key of the policy, and returns the record with the name of the stored key (null: no key). */
 async function withKey(
   { farm, config }: RouteDeps,
   record: RunRecord,

@@ -96,7 +96,7 @@ export async function describeSession(
 /**
  * Writes the session and queues its rollout. A repeated call only renews the lease of the session.
  *
- * @throws Refusal 409 `session_differs`: the session has other settings
+ * @throws Refusal 409 `session_differs`: the session has another instance or other settings
  */
 export async function openSession(farm: Farm, session: DescribedSession): Promise<void> {
   const { record, instance, session_id, rollout_id, lease_ms } = session;

@@ -1,4 +1,4 @@
-/** Paths of unfinished exports. The path is fixed, so the next start replaces the unfinished export of a killed start. */
+/** Paths of unfinished exports. The path is fixed, so the next start replaces or continues the unfinished export of a killed start. */
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { UsageError } from '@swefarm/shared';

@@ -7,8 +7,9 @@ import type { ImportedRollout, ImportProblem } from './importing.ts';
 type Json = Record<string, unknown>;
 
 /**
- * Reads the files below `path` (or `path` itself) whose names end with `ending`. A TypeError of `read` becomes an ImportProblem.
- * @throws UsageError when there is no such file
+ * Reads the file `path`, or the files below the folder `path` whose names end with `ending`. A TypeError of `read` and invalid JSON
+ * become an ImportProblem.
+ * @throws UsageError when `path` cannot be read or the folder has no such file
  */
 export async function* readTree(
   path: string,
@@ -86,7 +87,7 @@ export function numberIn(file: Json, ...path: string[]): number | null {
 const valueIn = (file: Json, path: readonly string[]): unknown =>
   objectIn(file, ...path.slice(0, -1))[path.at(-1) ?? ''];
 
-/** Reads the rows of a file: JSON Lines (also gzipped) or one JSON text. Throws the errors of {@link readTree}. */
+/** Reads the rows of a file in any format of {@link readRows}. Throws the errors of `readRows`. */
 export async function* importLines(
   path: string,
   read: (row: Json, where: string) => ImportedRollout,

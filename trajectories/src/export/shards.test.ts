@@ -13,7 +13,7 @@ async function prepare() {
   return { folder, path, open };
 }
 
-/** A shard ends after two bytes; `add` writes a part of one. */
+/** A shard ends after two bytes; each rollout is a group of its own. */
 const TEXTS: ShardOptions<string> = {
   ...{ ending: 'bin', groupBytes: 1, shardBytes: 2, facts: {} },
   rowsOf: ({ patch }) => ({ rows: [patch ?? ''], bytes: patch?.length ?? 0 }),
@@ -29,7 +29,7 @@ test('an export that was cut off goes on after its shards, also with a torn jour
     await using shards = await open();
     await write(shards, 'r.i.0', 'ab');
     await write(shards, 'r.i.1', 'ab');
-    // A third one is half there.
+    // The third rollout does not fill its shard.
     await write(shards, 'r.i.2', 'a');
   }
   expect(await readdir(folder)).toEqual(['.out.part']);

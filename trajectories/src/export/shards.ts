@@ -84,7 +84,7 @@ export async function openShards<R>(
         await replaceIn(aside, MANIFEST, `${JSON.stringify(manifest, null, 1)}\n`);
         await publish(path);
       }),
-    // After `finish` there is no folder with this name.
+    // After `finish`, the folder `aside` no longer exists.
     async [Symbol.asyncDispose]() {
       await rm(next(), { force: true });
       if (shards.length === 0) await rm(aside, { recursive: true, force: true });

@@ -14,7 +14,7 @@ export interface TextFile extends AsyncDisposable {
 const compress = promisify(gzip);
 /** Higher levels hardly reduce the size of trajectories. */
 const GZIP_LEVEL = 3;
-/** Size of one write, and of one gzip member. */
+/** Approximate bytes of one write, before compression. With gzip, each write is a member. */
 const BLOCK_BYTES = 1024 ** 2;
 
 /** Opens the file at `path`, or standard output for `-`. Throws the errors of {@link requireNewPath}. */

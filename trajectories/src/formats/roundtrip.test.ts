@@ -1,4 +1,4 @@
-/** Export, import, export: what a format can carry comes back, whatever was said. */
+/** Export, import, export: for any texts, the second export equals the first. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { decodeArtifact, jsonText, type Message, type Trajectory, type Turn } from '@swefarm/shared';
@@ -11,7 +11,7 @@ import { openImportStore } from '../export/storeimported.ts';
 import { outputLine } from '../output/line.ts';
 import { EXPORT_FORMATS, IMPORT_FORMATS } from './registry.ts';
 
-/** Any units of UTF-16, so also halves of a pair, NUL and emoji; often empty, sometimes a long output. */
+/** Any UTF-16 code units, including lone surrogates, NUL and emoji; often empty, sometimes a long output. */
 const text = fc.oneof(
   { weight: 6, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
   {
@@ -25,7 +25,7 @@ const text = fc.oneof(
 );
 const line = fc.stringMatching(/^[a-z][ -~]{0,20}$/);
 
-/** One answer with what came of it: by tool calls, by a block of text, or without any call. */
+/** One answer and its observation. Its commands are one to three tool calls, or at most one fenced block. */
 const step = (tools: boolean) =>
   fc.record({
     text,
@@ -120,7 +120,7 @@ async function importedAgain(format: string, path: string, folder: string): Prom
   return exportedRollout({ line, content, sample: 0, instance: null, model: null, exportedBy: 'x' });
 }
 
-/** Where a rollout comes from is another one after an import, and is told in `origin`. */
+/** Fields that differ after an import, so the comparison of files omits them. */
 const ORIGIN = new Set(['run_id', 'rollout_id', 'imported', 'facts', 'software_version', 'git_commit']);
 const withoutOrigin = (json: string): unknown =>
   JSON.parse(json, (key, value) => (ORIGIN.has(key) ? undefined : value));
@@ -135,7 +135,7 @@ async function filesIn(path: string): Promise<Record<string, unknown>> {
   return found;
 }
 
-/** Forms that carry all of a trajectory but its tokens. */
+/** Formats and forms that represent a whole trajectory except its token ids. */
 const WHOLE = new Set(['mini-swe-agent 1.1', 'swe-agent tree', 'openhands output', 'openhands completions']);
 
 test.each([
@@ -153,7 +153,7 @@ test.each([
       const name = EXPORT_FORMATS[format]?.shape === 'file' ? '/out.jsonl' : '/tree';
       await write(format, form, first + name, storedRollout(trajectory, patch, resolved));
       const again = await importedAgain(format, first + name, folder);
-      // A half of a pair is written as U+FFFD.
+      // `jsonText` writes a lone surrogate as U+FFFD.
       const written: unknown = JSON.parse(jsonText(trajectory));
       if (WHOLE.has(`${format} ${form}`)) expect(again.content?.trajectory).toEqual(written);
       await write(format, form, second + name, again);

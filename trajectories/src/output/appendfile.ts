@@ -6,7 +6,7 @@ import { z } from 'zod';
 
 /**
  * Opens a file for appending and removes an incomplete last line. `head` is the text with which each line begins.
- * @throws UsageError when the file contains anything else; UnusableError when the file cannot be written
+ * @throws UsageError when a file without a complete line does not begin like a line; UnusableError when the file cannot be written
  */
 export async function openAppending(path: string, head: string): Promise<FileHandle> {
   const file = await inFolder(path, () => open(path, 'a+'));
@@ -49,7 +49,7 @@ export async function readCursor(path: string, runId: string): Promise<string> {
     const cursor = z.object({ run_id: z.string(), last_id: z.string() }).parse(JSON.parse(text));
     return cursor.run_id === runId ? cursor.last_id : '0';
   } catch {
-    // The damaged cursor is ignored: the whole stream is read again, and known lines are dropped.
+    // The damaged cursor is ignored: the whole stream is read again, and known lines are skipped.
     return '0';
   }
 }

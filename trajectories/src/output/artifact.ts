@@ -12,7 +12,7 @@ import {
 import type { OutputLine } from './line.ts';
 
 /**
- * Returns null when the line has no artifact. Calls `farm` only for an artifact in the farm's store.
+ * Returns the artifact of a line; null when the line has none. Calls `farm` only for an artifact in the farm's store.
  * @throws UsageError when the copy that the line names cannot be read; SwefarmError `artifact_missing` when the artifact is gone
  */
 export async function artifactOfLine(

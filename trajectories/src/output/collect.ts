@@ -21,7 +21,7 @@ import type { Output } from './output.ts';
 
 export type CollectOptions = {
   runId: string;
-  /** Ids of all rollouts of the run; collecting ends when the output contains all of them. */
+  /** Ids of all rollouts of the run; collecting ends when the output contains each rollout whose result is readable. */
   rollouts: ReadonlySet<string>;
   /** Whether the farm may add rollouts to replace lost ones. */
   growing?: boolean;
@@ -31,7 +31,7 @@ export type CollectOptions = {
   mark?: ((result: Result) => CollectionMark) | undefined;
   /** Folder for copies of the artifacts; undefined: no copies. */
   copyArtifactsTo?: string | undefined;
-  /** Maximum wait for an unreachable Redis, in milliseconds. */
+  /** Maximum wait for an unreachable Redis or artifact store, in milliseconds. */
   patienceMs?: number;
   /** Called with each result, and awaited before the line is written. `content` is null if no artifact is stored. */
   onResult?: ((result: Result, content: ArtifactContent | null) => Promise<void>) | undefined;
@@ -138,7 +138,7 @@ async function readBatch({ farm, runId, signal, patienceMs }: Reading, cursor: s
   }
 }
 
-/** Returns the results that the output lacks. After a restart from an older cursor, the stream delivers some results again. */
+/** Returns the results that the output lacks, one for each rollout. After a restart from an older cursor, known results come again. */
 function dropKnown(results: ResultBatch['results'], output: Output): ResultBatch['results'] {
   const fresh = results.filter(({ result }) => !output.lines.has(result.rollout_id));
   return [...Map.groupBy(fresh, ({ result }) => result.rollout_id).values()].flatMap((same) =>
@@ -193,7 +193,7 @@ async function checkRunExists({ farm, runId, patienceMs }: Reading): Promise<voi
   );
 }
 
-/** Repeats a read while Redis is unreachable; the read must be idempotent. Every outage has one of two codes. */
+/** Repeats a read while Redis or the artifact store is unreachable; the read must be idempotent. */
 const withPatience = <T>(
   { patienceMs, signal }: Pick<Reading, 'patienceMs' | 'signal'>,
   read: () => Promise<T>,

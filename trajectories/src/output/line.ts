@@ -11,7 +11,7 @@ export type CollectionMark = {
   replaces?: string;
 };
 
-/** Fields that come from the artifact instead of the result. */
+/** Parts of a line that come from the artifact or the collection instead of the result. */
 export type LineParts = {
   mark?: CollectionMark | undefined;
   patch: string | null;

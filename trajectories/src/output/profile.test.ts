@@ -83,7 +83,7 @@ test('groups weigh alike, repositories are told apart, and nothing at all is no 
   const b = { group: 'b', repo: 'p/q' };
   const profile = profileOf([won(), won(), fact(b), won(b), fact(b), fact(b)], 2);
   expect(profile.pass_at_1_avg_of_k).toEqual({ k: 4, value: (1 + 0.25) / 2 });
-  // Only group b has four.
+  // Only group b has four verdicts.
   expect(profile.pass_at['4']).toBe(1);
   expect(profile.by_repository).toMatchObject({ 'p/q': { judged: 4, resolved: 1 }, 'x/y': { accuracy: 1 } });
   expect(profile.groups).toEqual({ total: 2, complete: 2, size: 2 });
@@ -98,6 +98,6 @@ test('a number without a verdict is in the mean reward, and in no accuracy and n
     ...{ mean_reward: 0.1875, pass_at: { 1: 0.5, 2: 1 }, pass_at_1_avg_of_k: { k: 2, value: 0.5 } },
   });
   expect(profileOf([alone])).toMatchObject({ accuracy: null, mean_reward: -0.5, pass_at: {} });
-  // Judged without a reward, by the choice of the run: not scored.
+  // A rollout that is judged without a verdict and without a reward is not scored.
   expect(profileOf([fact({ resolved: null, reward: null })])).toMatchObject({ scored: 0, judged: 1 });
 });

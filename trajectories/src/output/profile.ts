@@ -34,9 +34,9 @@ export function profileOf(facts: readonly RolloutFact[], groupSize?: number) {
         return value === null ? [] : [[String(k), value]];
       }),
     ),
-    /** Mean accuracy of the groups; k is the number of verdicts in the largest group. */
+    /** Mean accuracy of the groups with a verdict; k is the largest number of verdicts in a group. */
     pass_at_1_avg_of_k: average === null ? null : { k: most, value: average },
-    /** Share of all rollouts that were not cancelled; the same holds for `evaluation_error_rate`. */
+    /** This rate and `evaluation_error_rate` are over the rollouts that were not cancelled. */
     patch_applied_rate: share(uncancelled, (fact) => fact.patch_applied),
     evaluation_error_rate: share(uncancelled, (fact) => fact.evaluation_error),
     mean_turns_cancelled: mean(facts.flatMap((fact) => (fact.cancelled === null ? [] : [fact.turns]))),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Replacements } from './replacements.ts';
 
-/** The ids that count, whatever the order of the lines. A line is `ID OUTCOME`, and the id that it replaces if there is one. */
+/** Returns the ids that count, and expects the same ids for reversed lines. A line is `ID OUTCOME [REPLACED_ID]`. */
 function counted(text: string): string {
   const lines = text.split(', ').map((line) => {
     const [rollout_id = '', outcome, replaces] = line.split(' ');

@@ -18,7 +18,7 @@ export function summarise(instanceIds: Iterable<string>, lines: Iterable<LineSum
     if (line.failure) examples[causeOf(line.failure)] ??= line.failure.message;
   }
   return {
-    /** A group for each instance, in the given order. */
+    /** A group for each instance: first the given ones in their order, then other instances of lines. */
     groups: Array.from(byGroup, ([id, group]) => summariseGroup(id, group)),
     all: summariseGroup('all', every),
     /** Message of one failure for each `stage/class`. */

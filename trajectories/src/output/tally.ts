@@ -16,7 +16,7 @@ export const emptyTally = () => ({
   resolved: 0,
   /** Number resolved by the verdict of the harness, including forged and unrewarded ones. */
   resolved_officially: 0,
-  /** Number judged by a score, because the dataset gives no verdict. */
+  /** Number judged by a reward alone, because the dataset gives no verdict. */
   scored: 0,
   rewarded: 0,
   reward_sum: 0,
@@ -54,7 +54,7 @@ export const meansOf = (
   turns_mean: ratio(sums.turns_sum, sums.judged),
 });
 
-/** Returns the number of judged rollouts with a verdict: the denominator of the resolve rate and of pass@k. */
+/** Returns the number of judged rollouts except scored ones: the denominator of the resolve rate and of pass@k. */
 export const withVerdict = ({ judged, scored }: Pick<Tally, 'judged' | 'scored'>): number => judged - scored;
 
 /** Returns `sum / count`; null when `count` is zero. */

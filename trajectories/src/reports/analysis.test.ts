@@ -117,7 +117,7 @@ test('repositories, exit statuses, turns, tokens and cost are told as distributi
 test('the gap to the oracle is told for each repository and difficulty, with its interval', () => {
   const scored = FACTS.map((one, at) => ({ ...one, score: at === 1 ? 0.9 : 0.1 }));
   const analysis = analyse(scored, [1, 2], OPTIONS);
-  // The verifier takes the wrong one of two where one is good; elsewhere nothing could be won.
+  // In a/b, the verifier prefers the unresolved one of two rollouts; in x/y, no choice would be a success.
   expect(analysis.repositories['a/b']?.largest).toMatchObject({
     k: 2,
     best: { value: 0 },

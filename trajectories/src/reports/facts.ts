@@ -41,7 +41,7 @@ export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id, li
 
 /**
  * Derives the repository from the instance id: `owner__name-number` in most families, `owner__name.commit.bug` in SWE-smith,
- * `instance_owner__name-commit` in SWE-bench Pro, `name-commit` in R2E-Gym, `owner_name_prNUMBER` in Scale-SWE.
+ * `instance_owner__name-commit` in SWE-bench Pro, `name-commit` in R2E-Gym, `owner_name_prNUMBER` in Scale-SWE; otherwise `unknown`.
  */
 export function repositoryOf(instanceId: string, family?: string | null): string {
   const id = instanceId.replace(/^instance_(?=.*-[0-9a-f]{40})/, '').replace(/-[0-9a-f]{40}(-v\w+)?$/, '');

@@ -18,7 +18,7 @@ export type ScoreLine = z.infer<typeof ScoreLine>;
 /** Returns the default path of the scores of an output: `out.scores.jsonl` for `out.jsonl`. */
 export const scoresPath = (output: string): string => output.replace(/(?:\.jsonl?)?$/, '.scores.jsonl');
 
-/** Returns the scores by rollout id. Throws UsageError for a damaged line and for several verifiers. */
+/** Returns the scores by rollout id. Throws UsageError for an unreadable file, a damaged line, and several verifiers. */
 export async function readScores(path: string): Promise<Map<string, ScoreLine>> {
   const found = new Map<string, ScoreLine>();
   try {

@@ -7,11 +7,11 @@ const of = (...pairs: [resolved: boolean, score: number | null][]): Sample[] =>
   pairs.map(([resolved, score]) => ({ resolved, score }));
 
 test('best@k by hand: four samples, the best score is wrong, the second one right', () => {
-  // Of the 6 pairs, the 3 with the first choose it (wrong), the 2 of the rest with the second choose that one (right), the last is wrong.
+  // 3 of the 6 pairs contain the first sample (wrong), 2 others contain the second (right), and the last pair is wrong.
   const samples = of([false, 0.9], [true, 0.8], [false, 0.2], [false, 0.1]);
   expect(bestAt(samples, 1)).toBeCloseTo(1 / 4);
   expect(bestAt(samples, 2)).toBeCloseTo(2 / 6);
-  // Of the 4 triples, 3 hold the first; the other one chooses the second.
+  // 3 of the 4 triples contain the first sample (wrong); in the other one, the second sample wins.
   expect(bestAt(samples, 3)).toBeCloseTo(1 / 4);
   expect(bestAt(samples, 4)).toBeCloseTo(0);
   expect(bestAt(samples, 5)).toBeNull();
@@ -69,7 +69,7 @@ test('an interval holds its value, is the same for the same seed, and narrows wi
   expect(few.low).toBeLessThan(few.value);
   expect(few.high).toBeGreaterThan(few.value);
   expect(many.high - many.low).toBeLessThan((few.high - few.low) / 4);
-  // Half of 400: the standard error is 0.025, so the interval is near 0.5 ± 0.049.
+  // The mean of 400 values is 0.5 with a standard error of 0.025, so the interval is near 0.5 ± 0.049.
   expect(many.low).toBeGreaterThan(0.43);
   expect(many.low).toBeLessThan(0.47);
 });

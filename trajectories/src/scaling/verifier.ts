@@ -106,7 +106,7 @@ const FORMS: Readonly<Record<(typeof VERIFIER_FORMS)[number], Form>> = {
   http: { route: '', bodyOf: (_, rollout) => rollout, scoreIn: (answer) => read(Score, answer).score },
 };
 
-/** Returns P(yes) / (P(yes) + P(no)). Tokens count in any case and with surrounding blanks. Throws SwefarmError without either word. */
+/** Returns P(yes) / (P(yes) + P(no)). Tokens count in any case and with surrounding blanks. Throws SwefarmError if both are absent. */
 export function probabilityOfYes(top: readonly { token: string; logprob: number }[]): number {
   const sum = (word: string): number =>
     top.reduce(

@@ -249,7 +249,7 @@ export function patchKey(patch: string): string {
   return createHash('sha256').update(files.sort().join('\n\0')).digest('base64url');
 }
 
-/** Returns a line that names a file or a changed line with text; an empty list for other lines. */
+/** Returns a list of the line if it names a file or is a changed line with text; an empty list for other lines. */
 function changedLine(line: string): string[] {
   if (/^(\+\+\+|---) /.test(line)) return [line.replace(/\t.*$/, '').trimEnd()];
   if (/^(new file|deleted file|old mode|new mode|rename|copy|Binary)/.test(line)) return [line.trimEnd()];

@@ -80,7 +80,7 @@ function resolvedIn({ resolved, reward }: Row): boolean | null {
   return (reward ?? 0) >= 1;
 }
 
-/** Returns statistics of every numeric field, under the names that Gym's aggregation uses. */
+/** Returns statistics of each numeric field whose name has no leading `_`, under the names that Gym's aggregation uses. */
 function statistics(rows: readonly Row[]): Record<string, number> {
   const names = new Set(
     rows.flatMap((row) =>

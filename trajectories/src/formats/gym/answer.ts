@@ -26,9 +26,9 @@ export type Answer = {
   content: ArtifactContent | null;
   repo: string;
   evaluationTimeout: number;
-  /** Why the rollout was not judged; null when it was judged. */
+  /** Why the rollout counts as unjudged, although it may have a verdict; null when it counts as judged. */
   unjudged: Unjudged | null;
-  /** Result of the gateway's probe of the endpoints; null or absent: the probe has not finished. */
+  /** Result of the gateway's probe of the endpoints; null or absent: there is no result. */
   probe?: EndpointProbe | null;
   trajectory: boolean;
 };
@@ -121,7 +121,7 @@ function responseHead({ row, result, content }: Answer, tools: readonly unknown[
     model: content?.trajectory?.model ?? row.responses_create_params.model ?? '',
     status: result.exit_status === 'submitted' ? 'completed' : 'incomplete',
     error: null,
-    // The Responses API has a reason only for the token limit.
+    // The token limit is the only exit status for which the Responses API has a reason.
     incomplete_details: result.exit_status === 'context_limit' ? { reason: 'max_output_tokens' } : null,
     parallel_tool_calls: false,
     tool_choice: 'auto',

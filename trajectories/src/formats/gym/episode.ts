@@ -1,6 +1,6 @@
 /**
  * Parses the body of `/run`: a row, or an episode request of Gym 0.7.0 (nemo_gym/episode_types.py). The answer to an episode request has the
- * fields of the request, and either a result or a failure.
+ * ids of the request, and either a result or a failure.
  */
 import { FAILURES, type FailureClass, jsonText } from '@swefarm/shared';
 import { z } from 'zod';
@@ -84,8 +84,9 @@ export function* episodePieces(episode: Episode, result: Iterable<Piece>): Gener
 }
 
 /**
- * Returns the answer for a rollout without a verdict. `terminal`: Gym and NeMo RL must not request the rollout again. In training, every
- * cause that would repeat is terminal. In a collection, only faults of the instance are, because settings may change before a resume.
+ * Returns the answer for a rollout without a verdict. `terminal`: Gym and NeMo RL must not request the rollout again. A withheld reward
+ * is always terminal. Other causes that would repeat are terminal in training; in a collection only faults of the instance are, because
+ * settings may change before a resume.
  */
 export function episodeFailure(episode: Episode, cause: Cause, training: boolean): Record<string, unknown> {
   const { class: name, message, kind, terminal } = cause;

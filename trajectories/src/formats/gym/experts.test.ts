@@ -1,4 +1,7 @@
-/** Experts from a server's answers through trajectory and artifact to `/run`, checked by NeMo RL's rule (nemo_rl/environments/nemo_gym.py). */
+/**
+ * Experts from a server's answers through trajectory and artifact to `/run`, checked by NeMo RL's rule
+ * (nemo_rl/environments/nemo_gym.py).
+ */
 
 import { NO_LIMITS, openLedger, openTurnClient, recordTokens } from '@swefarm/policy';
 import {
@@ -32,14 +35,14 @@ function randomFrom(seed: number): (below: number) => number {
   };
 }
 
-/** NeMo RL's server: one text on the message with a row for each token, the last one padded. */
+/** Returns the experts as NeMo RL's server sends them on the message: a text with a row for each token, the last row padded. */
 function envelope({ dtype, layers, topK, rows }: Table, total: number): string {
   const pad = Array.from({ length: layers * topK }, (_, at) => at % topK);
   const values = new ARRAYS[dtype]([...rows.slice(0, total - 1), pad].flat());
   return `nrlre1:${dtype}:${total}x${layers}x${topK}:${Buffer.from(values.buffer).toString('base64')}`;
 }
 
-/** vLLM's own: a numpy file without the last token's row. */
+/** Returns the experts as vLLM sends them on the choice: a numpy file in base64, without the row of the last token. */
 function npy({ dtype, layers, topK, rows }: Table, total: number): string {
   const descr = { int8: '|i1', uint8: '|u1', int16: '<i2', uint16: '<u2', int32: '<i4' }[dtype];
   const dict = `{'descr': '${descr}', 'fortran_order': False, 'shape': (${total - 1}, ${layers}, ${topK}), }`;
@@ -120,7 +123,7 @@ type Item = { prompt_token_ids?: number[]; generation_token_ids?: number[]; rout
 const itemsOf = ({ answer }: Played): Item[] =>
   (answer.response as { output: Item[] }).output.filter((item) => item.generation_token_ids !== undefined);
 
-/** decode_routed_experts: rows of signed integers. */
+/** Decodes `routed_experts` as `decode_routed_experts` of NeMo RL does: rows of signed integers. */
 function decode(text = ''): { dtype: string; shape: number[]; rows: number[][] } {
   const [magic, dtype = '', shape = '', data = ''] = text.split(':');
   expect(magic).toBe('nrlre1');
@@ -136,7 +139,7 @@ function decode(text = ''): { dtype: string; shape: number[]; rows: number[][] }
   return { dtype, shape: sizes, rows };
 }
 
-/** The message log that NeMo RL builds: each message's rows, with the last row of an answer taken from the next prompt. */
+/** Returns the rows of the message log that NeMo RL builds; the last row of each answer comes from the next prompt. */
 function trained(items: readonly Item[]): number[][] {
   const log: number[][] = [];
   let seen = 0;

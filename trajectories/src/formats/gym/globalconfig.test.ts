@@ -1,4 +1,4 @@
-/** How Gym reads our entries, by the rules of its launcher and its client, and that the docs page shows the same entries. */
+/** Gym's launcher and client read the gateway's entries by these rules, and the docs page shows the same entries. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -10,7 +10,7 @@ const AT: Address = { host: 'farm:TOKEN@farm-host', port: 8080 };
 const page = readFileSync(new URL('../../../../docs/nemo-gym.md', import.meta.url), 'utf8');
 const documented = parse(/```yaml\n(swe_farm:[\s\S]*?)```/.exec(page)?.[1] ?? '') as Tree;
 
-/** nemo_gym/cli/env.py takes the first key under each name, and the first key under that, whatever they are called. */
+/** Returns the server of an entry as nemo_gym/cli/env.py finds it: under the first key of the first key, whatever their names. */
 function firstServer(entry: unknown): Tree | null {
   let inner = entry;
   for (let depth = 0; depth < 2; depth++) {

@@ -20,12 +20,12 @@ test.each(graded)('a posted row of %s is read as the same row of a file', (_name
 });
 
 test.each(graded)("a row of %s in NeMo's wrapper is the row within", (name, row) => {
-  // These are wrapped already.
+  // These rows are already wrapped.
   if (name.startsWith('nemotron') || 'responses_create_params' in row) return;
   const metadata = { dataset_name: 'anything', instance_dict: JSON.stringify(row) };
   const found = read({ responses_create_params: { input: [], metadata } });
   const bare = read(row);
-  // Of SWE-rebench V2 the wrapper asks for a subset.
+  // In the wrapper, rows of SWE-rebench V2 have another plan, with the verdict rule `subset`.
   const plan = bare.plan && name === 'swe-rebench-v2' ? { ...found.plan } : bare.plan;
   expect(found).toEqual({ ...bare, plan });
 });

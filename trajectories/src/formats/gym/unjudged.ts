@@ -39,7 +39,7 @@ export function unjudgedCause(result: Result): Cause | null {
   return { class: 'no_reward', message, kind: 'withheld' };
 }
 
-/** Attributes a failed evaluation to instance or patch. Without evidence against the instance, another rollout may be judged. */
+/** Attributes a failed evaluation to instance or patch. Without evidence against either, another rollout may be judged. */
 function attributed(facts: Result['facts'], name: FailureClass): Pick<Cause, 'kind' | 'terminal'> {
   const share = facts?.control_time_share ?? facts?.gold_time_share ?? null;
   const isBroken =

@@ -26,7 +26,7 @@ async function rolloutOf(file: Json, where: string): Promise<ImportedRollout> {
   if (!history || !steps) throw new TypeError('the fields history and trajectory are missing');
   const info = objectIn(file, 'info');
   const pred = asObject(await readFile(where.replace(/\.traj$/, '.pred'), 'utf8').catch(() => null)) ?? {};
-  // A string that contains JSON.
+  // `replay_config` is a string that contains JSON.
   const replayed = asObject(file.replay_config) ?? {};
   return importedChat({
     where,

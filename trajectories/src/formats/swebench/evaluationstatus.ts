@@ -3,7 +3,7 @@ import type { Report, Result } from '@swefarm/shared';
 
 export type EvaluationStatus = string;
 
-/** Meanings of statuses, in the order of the printed table. Other statuses are named `STAGE/CLASS` and follow them. */
+/** Meanings of statuses, in the order of the printed table. Other statuses follow: `STAGE/CLASS` of a failure, or an outcome. */
 export const STATUS_MEANINGS: Readonly<Record<string, string>> = {
   resolved: 'every named test passes',
   unresolved: 'the tests ran, not all that must pass do',

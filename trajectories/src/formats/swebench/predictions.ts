@@ -131,7 +131,7 @@ export async function checkPredictions(
 /**
  * Writes the first prediction of each instance. `again` is the number of repeated predictions, which are omitted.
  *
- * @throws UsageError with all bad rows of a file, or for an output that exists
+ * @throws UsageError with all bad rows of a file, for an output that exists, or if no prediction was found
  */
 export async function mergePredictions(
   paths: readonly string[],

@@ -1,4 +1,4 @@
-/** Writes all stored facts of a rollout as one table row, for pandas, pyarrow and `datasets`. */
+/** Writes the stored facts of a rollout, without token ids, as one table row, for pandas, pyarrow and `datasets`. */
 import { picturesOf } from '@swefarm/policy';
 import { jsonText, type Message } from '@swefarm/shared';
 import type { ExportFormat } from '../../export/format.ts';

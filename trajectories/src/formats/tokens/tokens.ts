@@ -105,7 +105,8 @@ function parquetRows(rollout: ExportedRollout) {
 type LabelledSequence = TokenSequence & { label: Record<string, unknown> };
 
 /**
- * Yields a safetensors file: the length of the header in eight bytes, a JSON header, then the tensors. Sequence i is at `offsets[i]` to `offsets[i + 1]` of each tensor. The metadata field `rows` has the labels as JSON.
+ * Yields a safetensors file: the length of the header in eight bytes, a JSON header, then the tensors. Sequence i is at `offsets[i]` to
+ * `offsets[i + 1]` of each other tensor. The metadata field `rows` has the labels as JSON.
  */
 export function* safetensorsPieces(rows: readonly LabelledSequence[]): Generator<Uint8Array> {
   const total = rows.reduce((sum, { ids }) => sum + ids.length, 0);

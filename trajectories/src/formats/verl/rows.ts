@@ -14,7 +14,7 @@ export type VerlRow = ReturnType<typeof verlRow>;
 
 export type Split = 'train' | 'val';
 
-/** Returns the default agent loop of verl: `single_turn_agent` for rows whose answer is the patch itself. */
+/** Returns the default agent loop of verl: `tool_agent`, or `single_turn_agent` for rows whose answer is the patch itself. */
 export const agentNameOf = (style: PromptStyle): string =>
   style === 'tools' ? 'tool_agent' : 'single_turn_agent';
 
