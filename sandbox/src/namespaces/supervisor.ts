@@ -222,9 +222,11 @@ function readAnswers(stream: Readable): Answers {
   let rest = '';
   const waiting: ((answer: string) => void)[] = [];
   stream.on('error', () => undefined);
-  createInterface({ input: stream }).on('line', (line) => {
+  const lines = createInterface({ input: stream }).on('line', (line) => {
     if (line === 'ready' || line === 'done') waiting.shift()?.(line);
     else rest = `${rest}${line}\n`.slice(-4096);
   });
+  // The interface emits the stream's errors too.
+  lines.on('error', () => undefined);
   return { next: () => new Promise((resolve) => waiting.push(resolve)), rest: () => rest };
 }
