@@ -40,7 +40,7 @@ const configOf = (role: FarmRole, change: Record<string, unknown> = {}) =>
   });
 const open = (role: FarmRole): Promise<Farm> => openFarm(configOf(role), role);
 
-/** Functions that only return connections, which an end-to-end test uses. */
+/** Functions that only return connections or a backend; end-to-end tests use these. */
 const CONNECTIONS = ['queue', 'bullConnection', 'bullBackend'];
 
 test('the list of calls is complete', () => {

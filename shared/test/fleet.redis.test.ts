@@ -101,7 +101,7 @@ test('a cluster is found by any node, and followed when the slot moves or its no
   await refused(openFarm(wrong, 'producer'), 'redis_auth');
 });
 
-/** Asks a replica until it is the master, because it refuses while it is not in sync. */
+/** Asks a replica until it is the master, because a replica that is not in sync refuses. */
 async function promote(replica: Nodes[number]): Promise<void> {
   const until = performance.now() + 60_000;
   while (!(await replica.command('ROLE')).startsWith('master')) {
@@ -113,7 +113,7 @@ async function promote(replica: Nodes[number]): Promise<void> {
   }
 }
 
-/** Repeats a call, which fails while the slot moves. */
+/** Commits a result; returns `repeat` if the commit fails because the slot moves. */
 async function attempted(farm: Farm, index: number, runId: string): Promise<string> {
   try {
     return (await farm.commit(testRun({ run_id: runId }), testResult(runId, index))).status;

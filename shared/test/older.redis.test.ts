@@ -66,7 +66,7 @@ async function oldFarm() {
   const farm = await openFarm(config, 'worker');
   const send = rawRedis(farm);
   const key = `${config.redis_prefix}:run:${RUN}`;
-  // Instances are written by this version; the rest of the run is replaced.
+  // This version writes the run; then a record of 0.1.0 replaces its record.
   await farm.runs.create(testRun({ run_id: RUN, kind: 'training', group_size: 4 }), [testInstance()]);
   await send('SET', key, RECORD, 'KEEPTTL');
   return { farm, send, key, prefix: config.redis_prefix };

@@ -51,8 +51,8 @@ export class PromptTooLongError extends AnswerError {
 }
 
 /**
- * Whether an error, or one of its causes, says that a chat cannot be rendered: by the local template, or by the endpoint (HTTP 400, 422). A
- * retry of the same chat would fail again.
+ * Returns whether an error or one of its causes reports that a chat cannot be rendered: by the local template, or by the endpoint (HTTP
+ * 400, 422). A retry of the same chat would fail again.
  */
 export function isRefusal(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {

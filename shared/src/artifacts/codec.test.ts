@@ -47,7 +47,7 @@ function randomTurn(random: () => number): Turn {
       log_probs: Float32Array.from({ length: generated }, () =>
         random() < 0.1 ? -Infinity : -random() * 20,
       ),
-      // Longer than one piece of the encoder.
+      // May be longer than one piece of the encoder.
       ...(random() < 0.5 ? {} : { routed_experts: experts(random) }),
     },
     commands: [],

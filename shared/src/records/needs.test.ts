@@ -1,5 +1,5 @@
 /**
- * The shape of the records of workers. When this test fails, a record can contain something that workers of the last release do not
+ * The shape of the records that workers read. When this test fails, a record can contain something that workers of the last release do not
  * understand. If they may ignore it, update the shape with `-u`. Otherwise increment UNDERSTOOD in needs.ts, write that level as `needs`
  * of the records that use it, and then update the shape.
  */

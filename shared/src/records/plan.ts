@@ -43,7 +43,7 @@ export const OutcomeSource = z.discriminatedUnion('from', [
 ]);
 export type OutcomeSource = z.infer<typeof OutcomeSource>;
 
-/** Rules of verdicts, each in one file of `grading/src/verdict/`. */
+/** Rules of verdicts; `grading/src/verdict/rules.ts` has a function for each. */
 export const VERDICT_RULES = [
   'swebench', // FAIL_TO_PASS and PASS_TO_PASS passed; a missing test failed, a skipped test does not count
   'swebench-5', // as swebench, but a skipped test of FAIL_TO_PASS did not pass; ids cut inside brackets match by prefix
@@ -53,7 +53,7 @@ export const VERDICT_RULES = [
   'live', // no test of PASS_TO_PASS failed, and every test of FAIL_TO_PASS passed
   'expected', // each test of `expected` has its status, and there are no other tests
   'classes', // Multi-SWE: each test has the class that `stages` names
-  'junit_ids', // Scale-SWE: tests of both lists, found by ids, passed; without outcomes, pytest's last summary line decides
+  'junit_ids', // Scale-SWE: the script reports a pass, or tests of both lists passed; without outcomes, pytest's summary line decides
   'exit_code',
   'reward',
 ] as const;
