@@ -55,7 +55,7 @@ function filesOf(folder: string): string[] {
   });
 }
 
-/** Static, re-exporting and dynamic imports with a literal name. */
+/** Returns the names of static, re-exporting and dynamic imports with a literal name. */
 function importsOf(text: string): string[] {
   const code = text.replace(/\/\*[\s\S]*?\*\//g, '');
   const pattern =

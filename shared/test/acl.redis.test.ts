@@ -1,4 +1,4 @@
-/** All calls of the farm by the Redis users of their roles, and refusals of these users. */
+/** Makes all calls of the farm as the Redis users of their roles, and checks which commands these users may not use. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeCertificates, type SecuredRedis, startRedis, startSecuredRedis } from '@swefarm/testkit';

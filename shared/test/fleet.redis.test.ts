@@ -15,7 +15,7 @@ import { refused, testConfig, testInstance, testResult, testRun } from './farm.t
 
 const BY = { worker: 'w', node: 'n' };
 
-/** Each kind of call of a farm: scripts, transactions, the queue. */
+/** Makes each kind of call of a farm: scripts, transactions, the queue. */
 async function committed(farm: Farm, index: number, runId: string): Promise<void> {
   const record = testRun({ run_id: runId });
   await farm.runs.create(record, [testInstance()]);
@@ -83,7 +83,7 @@ test('a cluster is found by any node, and followed when the slot moves or its no
   const slot = (await owner?.command('CLUSTER', 'KEYSLOT', config.redis_prefix))?.trim() ?? '';
   expect(await owner?.command('CLUSTER', 'COUNTKEYSINSLOT', slot)).not.toBe('0\n');
 
-  // A promoted replica; the former master redirects its clients.
+  // A replica is promoted; the former master redirects its clients.
   const replicaOf = await nodeOf(fleet.nodes, `:${owner?.port}@`);
   const replica = await findReplica(fleet.nodes, replicaOf);
   await promote(replica);

@@ -1,6 +1,6 @@
 /**
- * Two versions with one Redis: this version reads records of 0.1.0, and 0.1.0 can read those of this version. This file contains the
- * forms of 0.1.0; testkit/test/e2e/upgrade.full.test.ts runs an earlier commit.
+ * Two versions with one Redis: this version reads records of 0.1.0, and 0.1.0 can read the records of this version. This file contains
+ * the forms of 0.1.0; testkit/test/e2e/upgrade.full.test.ts runs an earlier commit.
  */
 import { rawRedis } from '@swefarm/testkit';
 import { expect, test } from 'vitest';

@@ -7,7 +7,7 @@ import type { Overflow } from './refusal.ts';
 /** APIError is a refused request (it has `status`). APIConnectionError is a request without an answer (no `status`). */
 export { APIConnectionError, APIError };
 
-/** Thrown if the endpoint reports that prompt and answer do not fit its context. */
+/** Thrown if prompt and answer exceed a token limit: the endpoint reports this, or the prompt alone fills the context. */
 export class ContextOverflowError extends Error {
   override readonly name = 'ContextOverflowError';
   readonly overflow: Overflow;

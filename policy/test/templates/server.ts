@@ -108,7 +108,7 @@ export async function startSamplingServer(tokenizer: Tokenizer, render: Render):
 
 type ChatMessage = { content: string | null; tool_calls?: { function: { arguments: string } }[] };
 
-/** The chat as servers pass it to templates: content is never null, and arguments are objects. */
+/** Returns the messages as servers pass them to templates: content is never null, and arguments are objects. */
 export const withObjects = (messages: readonly object[]): object[] =>
   (messages as ChatMessage[]).map(({ tool_calls: calls, ...message }) => ({
     ...{ ...message, content: message.content ?? '' },

@@ -17,7 +17,7 @@ const EMPTY: ArtifactContent = {
   failure_detail: null,
 };
 
-/** A generator of random numbers with a seed. */
+/** Returns a generator of random numbers with this seed. */
 function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

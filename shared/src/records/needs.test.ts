@@ -9,7 +9,7 @@ import { Instance } from './instance.ts';
 import { RolloutJob, RunRecord } from './job.ts';
 import { needsOf, UNDERSTOOD } from './needs.ts';
 
-/** One line for each field, with the values of an enum. */
+/** Returns one line for each field, or for each value of an enum. */
 function shapeOf(schema: unknown, path = ''): string[] {
   const { properties, anyOf, items, type, const: only, enum: words } = schema as Record<string, unknown>;
   if (properties)

@@ -25,7 +25,7 @@ export class ModelQueue {
     this.#rules = rules;
   }
 
-  /** As addBulk: ignores existing ids. */
+  /** Adds a job; like addBulk, ignores ids of existing jobs. */
   add(rolloutId: string): void {
     const job = this.#jobs.get(rolloutId);
     if (!job || job.state === 'gone') this.#jobs.set(rolloutId, { state: 'waiting', token: 0, stalls: 0 });
