@@ -28,7 +28,7 @@ export async function sourcesOf(name) {
     .filter((path) => !/(^|\/)(node_modules|test|fixtures|\.turbo|__pycache__)\//.test(path));
 }
 
-/** Files with the exports of each package. */
+/** Files with the exports of each package; the producer has none. */
 export const FRONTS = PACKAGES.filter((name) => name !== 'producer').map((name) => `${name}/src/index.ts`);
 /** Matches `import { a } from '@swefarm/x';`, and `{ a } = await import('@swefarm/x')` after `const`. */
 const OWN_IMPORT =

@@ -34,6 +34,7 @@ async function rewriteLayer(from, to, seconds) {
 }
 
 /**
+ * Rewrites the archive of an image with fixed times.
  * @param archive file that `docker save` or `podman save --format docker-archive` wrote for one image
  * @param baseLayers number of layers of the base image, which stay unchanged
  * @param seconds time of the image and of all entries above the base image, in seconds since the epoch

@@ -1,6 +1,6 @@
 // Builds the images of worker and gateway with Docker or Podman. The same commit on the same base image gives the same image ids.
 // usage: npm run images [-- --base IMAGE] [--engine docker|podman] [--prefix swefarm-] [--tag VERSION] [--bundle DIR] [--out DIR]
-//                       [--network NET]
+//                       [--network NET] [--fresh]
 //   --bundle DIR   an existing bundle; default: a new one is made
 //   --fresh        uses no cache
 //   --out DIR      also writes DIR/worker.tar and DIR/gateway.tar, for nodes without a registry

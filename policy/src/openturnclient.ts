@@ -48,7 +48,7 @@ function createChatClient(initial: PolicyConfig, sampling: TurnSampling): TurnCl
   };
 }
 
-/** Returns the tokens counted in a stream; undefined if the answer reports a token count or was not streamed. */
+/** Returns the number of tokens counted in a stream; undefined if the answer reports a token count or was not streamed. */
 function uncountedTokens(stream: ChatStream | null, reply: ModelReply): number | undefined {
   if (!stream?.finished || reply.usage !== null || reply.generation_token_ids !== null) return undefined;
   return stream.tokens;

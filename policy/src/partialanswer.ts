@@ -83,7 +83,7 @@ export class PartialAnswer {
   }
 }
 
-/** Returns the prompt of the turn: the prompt that the server returned, without the received tokens at its end. */
+/** Removes the received tokens from the end of the prompt that the server returned; null: none. Throws RolloutFailure `policy_tokens`. */
 function turnPrompt(served: Int32Array | null, received: Int32Array): Int32Array | null {
   if (served === null) return null;
   const from = served.length - received.length;

@@ -126,7 +126,7 @@ export class TokenTurnClient implements TurnClient {
     return { ...this.#partial.complete(rest, turnPrompt), asked: { ...whole, ...most } };
   }
 
-  /** Requests the rest of the answer. If the request fails, the received tokens are stored. */
+  /** Requests the rest of the answer. If the request fails, the received tokens are stored if they are reliable. */
   async #requestRest(prompt: Int32Array, sampling: RequestedSampling, post: Post): Promise<CompletionReply> {
     const stream = new CompletionStream();
     this.#stream = stream;
@@ -162,6 +162,6 @@ export class TokenTurnClient implements TurnClient {
 const nineLetters = (turn: number, index: number): string =>
   `c${turn.toString(36).padStart(4, '0')}${index.toString(36).padStart(4, '0')}`;
 
-/** Whether the tokens before an error are usable. Garbage or an engine error in the stream makes them unusable. */
+/** Returns whether the tokens before an error are usable. Garbage or an engine error in the stream makes them unusable. */
 const arePartsReliable = (error: unknown): boolean =>
   !(error instanceof AnswerError) || error.kind === 'cut_short' || error.kind === 'aborted';

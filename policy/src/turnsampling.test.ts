@@ -12,7 +12,7 @@ const PROMPT = 10;
 const START: Message[] = [{ role: 'user', content: 'hi' }];
 const refusal = (text: string) => new ContextOverflowError(text, parseOverflow(text) ?? undefined);
 
-/** Each answer is used once, the last one repeatedly; an Error is thrown. */
+/** Throws each of these errors once, in order; then answers every request. */
 function endpoint(...answers: Error[]) {
   const bodies: Record<string, unknown>[] = [];
   const post: Post = async (route, pieces) => {

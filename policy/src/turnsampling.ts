@@ -52,7 +52,7 @@ export function createTurnSampling(config: PolicyConfig, { rolloutId, limits }: 
 
 /**
  * Sends a request. Repeats it once with fewer tokens if the endpoint reports that the requested answer exceeds the context. `promptTokens`:
- * null if unknown; the repeated request then has no limit if the server reports none.
+ * null if unknown; the repeated request then has no limit if the server does not report how many tokens are left.
  */
 export async function sendWithinLimit<T>(
   asked: RequestedSampling,

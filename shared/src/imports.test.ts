@@ -11,8 +11,8 @@ const PACKAGES: readonly string[] = [
   'bench',
 ];
 
-/** Allowed imports between packages. Tests, demo and bench may also import the testkit. */
 const LIBRARIES = ['shared', 'policy', 'sandbox', 'grading', 'datasets', 'runs', 'trajectories', 'gateway'];
+/** Allowed imports between packages. Tests and bench may also import the testkit. */
 const MAY: Record<string, readonly string[]> = {
   shared: [],
   policy: ['shared'],
@@ -28,7 +28,7 @@ const MAY: Record<string, readonly string[]> = {
   bench: [...LIBRARIES, 'worker', 'producer', 'testkit'],
 };
 
-/** Packages that only these files may import. */
+/** External packages, and the only files that may import each of them. */
 const ONLY: Record<string, RegExp> = {
   bullmq: /^(shared\/src\/redis\/|worker\/src\/pull\/queue\.ts$)/,
   ioredis: /^shared\/src\/redis\//,
@@ -55,7 +55,7 @@ function filesOf(folder: string): string[] {
   });
 }
 
-/** Static, re-exporting and dynamic imports with a literal name. */
+/** Returns the names of static, re-exporting and dynamic imports with a literal name. */
 function importsOf(text: string): string[] {
   const code = text.replace(/\/\*[\s\S]*?\*\//g, '');
   const pattern =
@@ -76,7 +76,7 @@ test('the scan sees the sources', () => {
   ).toEqual(['x', 'y', 'z', 'w']);
 });
 
-/** Exports besides the index, which load in a browser. */
+/** Exports of packages besides the index. A browser can load them. */
 const FOR_BROWSERS = [
   '@swefarm/shared/success',
   '@swefarm/trajectories/renderreward',

@@ -115,7 +115,7 @@ const WORKER: Rooms = {
   agent: [],
   'agent/policy': ['agent'],
   evaluation: ['threads'],
-  // An attempt knows nothing of its node but the services that it is given.
+  // The code of an attempt does not import its node, which passes the services that the attempt uses.
   rollout: ['agent', 'agent/policy', 'evaluation', 'metrics', 'threads'],
   maintenance: ['metrics', 'rollout'],
   node: ['agent/policy', 'evaluation', 'metrics', 'rollout', 'threads'],
@@ -131,7 +131,7 @@ const whole = (of: string, rooms: Rooms): Rooms =>
     ]),
   );
 
-/** All of them, by their folders from the root. */
+/** The folders of all packages, with the folders that each may import; paths from the root. */
 export const ROOMS: Rooms = {
   ...whole('shared', SHARED),
   ...whole('policy', POLICY),

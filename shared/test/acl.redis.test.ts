@@ -1,4 +1,4 @@
-/** All calls of the farm by the Redis users of their roles, and refusals of these users. */
+/** Makes all calls of the farm as the Redis users of their roles, and checks which commands these users may not use. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeCertificates, type SecuredRedis, startRedis, startSecuredRedis } from '@swefarm/testkit';
@@ -40,7 +40,7 @@ const configOf = (role: FarmRole, change: Record<string, unknown> = {}) =>
   });
 const open = (role: FarmRole): Promise<Farm> => openFarm(configOf(role), role);
 
-/** Functions that only return connections, which an end-to-end test uses. */
+/** Functions that only return connections or a backend; end-to-end tests use these. */
 const CONNECTIONS = ['queue', 'bullConnection', 'bullBackend'];
 
 test('the list of calls is complete', () => {

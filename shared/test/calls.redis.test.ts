@@ -66,7 +66,7 @@ test('a call whose reply was lost is found by its nonce, and released', async ()
   const taken = await calls.claim(second, at.gateway);
   expect(taken).toMatchObject({ status: 'attached', call_id: opened.status === 'opened' && opened.call_id });
   expect(await calls.claim(second, at.gateway)).toEqual({ ...taken, age_ms: expect.any(Number) });
-  // Other requests, and one without a call, release nothing.
+  // A request without a call releases nothing, nor does a request of another gateway.
   await calls.abandon({ ...first, nonce: newId() }, at.gateway, GRACE);
   await calls.abandon(first, 'another', GRACE);
   expect(await at.claim('blip')).toEqual({ status: 'none' });
@@ -104,7 +104,7 @@ test('calls of a silent gateway are taken over only after a wait', async () => {
   await using at = await setup();
   const silent = await at.farm.calls.enlist('elsewhere:1');
   const connected = await at.open('body', silent);
-  // `none` while it beats, then `wait`, then `attached`.
+  // The reply is `none` while the last beat is fresh, then `wait`, then `attached`.
   let claim = await at.claim('body');
   while (claim.status !== 'attached') {
     await sleep(200);

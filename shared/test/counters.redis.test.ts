@@ -51,7 +51,7 @@ test('outcomes, attempts, groups and findings are counted once', async () => {
     testResult(run.run_id, 2, { ...NONE, attempt: 2, outcome: 'failed', failure, turns: 50 }),
   );
   await farm.commit(run, testResult(run.run_id, 3, { resolved: false, reward: 0, turns: 200 }));
-  // A whole group of four.
+  // A complete group of four rollouts.
   for (const index of [0, 1, 2, 3])
     await farm.commit(run, testResult(run.run_id, index, { instance_id: 'a__b.c-2', turns: 10 }));
 
@@ -66,7 +66,7 @@ test('outcomes, attempts, groups and findings are counted once', async () => {
     );
   expect(value('swefarm_rollouts_total{kind="training",outcome="judged"}')).toBe(7);
   expect(value('swefarm_rollouts_total{kind="training",outcome="failed"}')).toBe(1);
-  // Excludes the forged one.
+  // The forged rollout does not count as resolved.
   expect(value('swefarm_rollouts_resolved_total{kind="training"}')).toBe(5);
   expect(value('swefarm_reward_total{kind="training"}')).toBe(5);
   expect(value('swefarm_rollouts_rewarded_total{kind="training"}')).toBe(7);

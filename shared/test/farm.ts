@@ -1,4 +1,4 @@
-/** For tests with a real Redis: a farm with its own prefix, records and results. */
+/** Makes farms with their own prefix, records and results, for tests with a real Redis. */
 import { bareInstance, bareRun } from '@swefarm/testkit';
 import { expect } from 'vitest';
 import type { CommonConfig } from '../src/config/keys.ts';
@@ -31,7 +31,7 @@ export const testFarm = (flags: Record<string, unknown> = {}): Promise<Farm> =>
 
 export const nth = (attempt: number): AttemptName => ({ attempt, claim: `claim${attempt}` });
 
-/** Claims as a worker; throws if there is nothing to claim. */
+/** Claims a rollout as a worker; throws if the claim opens no attempt. */
 export async function claimed(farm: Farm, rolloutId: string, worker = 'w1'): Promise<AttemptName> {
   const claim = await farm.journal.claim(rolloutId, { worker, node: `node-${worker}` });
   if (claim.status !== 'claimed') throw new Error(`${rolloutId}: ${claim.status}`);

@@ -18,7 +18,7 @@ const ARTIFACT = {
   failure_detail: null,
 } as const;
 
-/** Creates a run with a claimed rollout, a session and a call, for one call of the farm. */
+/** The objects for one call of the farm: a run with a claimed rollout, a session, and a call at a gateway. */
 export type World = {
   run: RunRecord;
   id: string;

@@ -15,7 +15,7 @@ import { refused, testConfig, testInstance, testResult, testRun } from './farm.t
 
 const BY = { worker: 'w', node: 'n' };
 
-/** Each kind of call of a farm: scripts, transactions, the queue. */
+/** Makes each kind of call of a farm: scripts, transactions, the queue. */
 async function committed(farm: Farm, index: number, runId: string): Promise<void> {
   const record = testRun({ run_id: runId });
   await farm.runs.create(record, [testInstance()]);
@@ -83,7 +83,7 @@ test('a cluster is found by any node, and followed when the slot moves or its no
   const slot = (await owner?.command('CLUSTER', 'KEYSLOT', config.redis_prefix))?.trim() ?? '';
   expect(await owner?.command('CLUSTER', 'COUNTKEYSINSLOT', slot)).not.toBe('0\n');
 
-  // A promoted replica; the former master redirects its clients.
+  // A replica is promoted; the former master redirects its clients.
   const replicaOf = await nodeOf(fleet.nodes, `:${owner?.port}@`);
   const replica = await findReplica(fleet.nodes, replicaOf);
   await promote(replica);
@@ -101,7 +101,7 @@ test('a cluster is found by any node, and followed when the slot moves or its no
   await refused(openFarm(wrong, 'producer'), 'redis_auth');
 });
 
-/** Asks a replica until it is the master, because it refuses while it is not in sync. */
+/** Asks a replica until it is the master, because a replica that is not in sync refuses. */
 async function promote(replica: Nodes[number]): Promise<void> {
   const until = performance.now() + 60_000;
   while (!(await replica.command('ROLE')).startsWith('master')) {
@@ -113,7 +113,7 @@ async function promote(replica: Nodes[number]): Promise<void> {
   }
 }
 
-/** Repeats a call, which fails while the slot moves. */
+/** Commits a result; returns `repeat` if the commit fails because the slot moves. */
 async function attempted(farm: Farm, index: number, runId: string): Promise<string> {
   try {
     return (await farm.commit(testRun({ run_id: runId }), testResult(runId, index))).status;

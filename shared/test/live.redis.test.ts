@@ -66,6 +66,6 @@ test('writes within a tenth of a second are sent together, in order', async () =
   );
   const told = await Promise.all(ids.map((id) => farm.live.turns(id)));
   for (const { turns } of told) expect(turns.map((one) => one.turn)).toEqual([1, 2]);
-  // One transaction has one time.
+  // All entries of one transaction have the same time.
   expect(new Set(told.map(({ last_id }) => last_id.split('-')[0])).size).toBe(1);
 });

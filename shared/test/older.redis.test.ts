@@ -1,6 +1,6 @@
 /**
- * Two versions with one Redis: this version reads records of 0.1.0, and 0.1.0 can read those of this version. This file contains the
- * forms of 0.1.0; testkit/test/e2e/upgrade.full.test.ts runs an earlier commit.
+ * Two versions with one Redis: this version reads records of 0.1.0, and 0.1.0 can read the records of this version. This file contains
+ * the forms of 0.1.0; testkit/test/e2e/upgrade.full.test.ts runs an earlier commit.
  */
 import { rawRedis } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
@@ -66,7 +66,7 @@ async function oldFarm() {
   const farm = await openFarm(config, 'worker');
   const send = rawRedis(farm);
   const key = `${config.redis_prefix}:run:${RUN}`;
-  // Instances are written by this version; the rest of the run is replaced.
+  // This version writes the run; then a record of 0.1.0 replaces its record.
   await farm.runs.create(testRun({ run_id: RUN, kind: 'training', group_size: 4 }), [testInstance()]);
   await send('SET', key, RECORD, 'KEEPTTL');
   return { farm, send, key, prefix: config.redis_prefix };

@@ -41,7 +41,7 @@ async function scene(use: (at: Scene) => Promise<void>): Promise<void> {
   await use(at);
 }
 
-/** Ends an attempt; the artifact contains its claim. */
+/** Commits an attempt and returns the status; the artifact contains `worker`. A late attempt removes its artifact. */
 async function endBy({ farm, run, id }: Scene, worker: string, by: AttemptName): Promise<string> {
   const artifact = await farm.artifacts.put(id, by, Buffer.from(worker));
   const result = testResult(run.run_id, 0, { ...by, worker, artifact, reward_row: `judged ${worker}` });

@@ -19,7 +19,7 @@ type StreamedChunk = Untrusted<ChatCompletionChunk> & { error?: unknown };
 export abstract class AnswerStream<C> implements AnswerSink {
   protected readonly ids = growableIds();
   protected readonly logProbs = growableLogProbs();
-  /** False after a chunk without readable log-probabilities. */
+  /** False after a chunk whose log-probabilities are unreadable or, in text completions, missing. */
   protected allLogProbs = true;
   protected promptIds: Int32Array | null = null;
   protected usage: Usage | null = null;
@@ -71,7 +71,7 @@ export abstract class AnswerStream<C> implements AnswerSink {
       this.#isDone = true;
       return;
     }
-    // Only the first chunks contain the ids of the prompt, so later chunks are not searched for them.
+    // Only one of the first chunks contains the ids of the prompt, so later chunks are not searched for ids.
     const { text, ids } = this.promptIds
       ? { text: data.toString('utf8'), ids: null }
       : extractPromptIds(data);

@@ -73,7 +73,7 @@ async function whole(post: (onHead: () => TakeBytes) => Promise<void>): Promise<
   return Buffer.concat(chunks);
 }
 
-/** Maximum number of bytes of a refusal that are read. */
+/** Maximum number of stored bytes of a refusal; further bytes are discarded. */
 const MOST_REFUSAL_BYTES = 1024 ** 2;
 
 async function request(

@@ -36,8 +36,8 @@ export const missingIdsFailure = (): RolloutFailure =>
   );
 
 /**
- * @throws AnswerError if the bytes are not a completion or the engine aborted it; RolloutFailure `policy_tokens` if there are no token ids,
- * which the next prompt needs
+ * @throws AnswerError if the bytes are not a completion, or the engine aborted it or failed; RolloutFailure `policy_tokens` if there are no
+ * token ids, which the next prompt needs
  */
 export function parseCompletion(body: Buffer): CompletionReply {
   const { json: bytes, experts } = extractExperts(body);

@@ -68,8 +68,8 @@ export class CompletionStream extends AnswerStream<CompletionChoice> {
 }
 
 /**
- * Whether the text of a chunk covers all its ids: the text ends with the text of the last token. If the server sends no token texts, the
- * chunk must have at most one token. `texts`: the text of each token.
+ * Returns whether the text of a chunk covers all its ids: the text ends with the text of the last token. If the server sends no token
+ * texts, the chunk must have at most one token. `texts`: the text of each token.
  */
 function coversItsTokens(text: string, count: number, texts: unknown): boolean {
   if (text === '' || text.endsWith('\ufffd')) return false;

@@ -7,7 +7,7 @@ import type { Overflow } from './refusal.ts';
 /** APIError is a refused request (it has `status`). APIConnectionError is a request without an answer (no `status`). */
 export { APIConnectionError, APIError };
 
-/** Thrown if the endpoint reports that prompt and answer do not fit its context. */
+/** Thrown if prompt and answer exceed a token limit: the endpoint reports this, or the prompt alone fills the context. */
 export class ContextOverflowError extends Error {
   override readonly name = 'ContextOverflowError';
   readonly overflow: Overflow;
@@ -51,8 +51,8 @@ export class PromptTooLongError extends AnswerError {
 }
 
 /**
- * Whether an error, or one of its causes, says that a chat cannot be rendered: by the local template, or by the endpoint (HTTP 400, 422). A
- * retry of the same chat would fail again.
+ * Returns whether an error or one of its causes reports that a chat cannot be rendered: by the local template, or by the endpoint (HTTP
+ * 400, 422). A retry of the same chat would fail again.
  */
 export function isRefusal(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {

@@ -10,7 +10,7 @@ const DATA = Buffer.from('data:');
  * Creates a reader of one stream. It takes bytes in pieces of any size, passes the value of each `data:` line to `onData`, and skips other
  * lines, such as the comments by which proxies avoid timeouts.
  *
- * @throws AnswerError `garbage` for a line above the limit, and errors of `onData`
+ * @throws AnswerError `garbage` for an unfinished line above the limit, and errors of `onData`
  */
 export function createEventReader(
   onData: (data: Buffer) => void,
@@ -46,6 +46,6 @@ export function createEventReader(
   };
 }
 
-/** Whether the bytes are an event stream. The content type of an answer is not reliable. */
+/** Returns whether the bytes are an event stream. The content type of an answer is not reliable. */
 export const isEventStream = (body: Buffer): boolean =>
   /^\s*(data|event|id|retry)?:/.test(body.toString('latin1', 0, 64));

@@ -14,9 +14,9 @@ export type ListedModel = z.infer<typeof ListedModel>;
 const Models = z.object({ data: z.array(ListedModel) });
 
 export type ServedModel = {
-  /** `version` of the model's entry, else its `root` (vLLM: the path of the weights); null when it has neither. */
+  /** `version` of the model's entry, else its `root` if that is not its id (vLLM: the path of the weights); null: neither. */
   version: string | null;
-  /** Maximum number of tokens of prompt and answer together (`max_model_len`); null if the endpoint does not report it. */
+  /** Maximum number of tokens of prompt and answer together: `max_model_len` of the model or its base model; null: not reported. */
   length: number | null;
 };
 export const UNKNOWN_MODEL: ServedModel = { version: null, length: null };

@@ -40,7 +40,7 @@ const Completion = z.object({
 });
 type Choice = z.infer<typeof Completion>['choices'][number];
 
-/** @throws AnswerError when the bytes are not a chat completion, or the engine aborted it */
+/** @throws AnswerError when the bytes are not a chat completion, or the engine aborted it or failed */
 export function parseReply(body: Buffer): ModelReply {
   const { json, experts } = extractExperts(body);
   const { text, ids } = extractPromptIds(json);
@@ -71,7 +71,7 @@ export function parseReply(body: Buffer): ModelReply {
 }
 
 /**
- * Rejects an answer that the engine aborted, for example to load new weights or to shut down.
+ * Rejects an answer that the engine aborted, for example to load new weights or to shut down, or that ended with an error.
  *
  * @throws AnswerError `aborted` or `broken_off`
  */

@@ -13,7 +13,7 @@ export type AnswerSink = {
   readonly finished: boolean;
 };
 
-/** Whether requests ask for a stream. NeMo RL's server (mode `echo`) sends ids only with whole messages; streams contain no experts. */
+/** Returns whether requests ask for streams. NeMo RL's server (mode `echo`) sends ids only with whole messages; streams have no experts. */
 export const wantsStream = ({ stream, token_mode, routed_experts }: PolicyConfig): boolean =>
   stream === 'on' || (stream === 'auto' && token_mode !== 'echo' && routed_experts !== 'require');
 

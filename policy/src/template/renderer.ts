@@ -9,7 +9,7 @@ import { parseIds } from '../tokens/ids.ts';
 export type Renderer = {
   /**
    * Renders the chat with the head of the next answer, or without it (`open: false`).
-   * Throws errors of `post`, or AnswerError `template` if the template cannot render the chat.
+   * Throws errors of `post`, or AnswerError: `template` if the local template cannot render the chat, `garbage` for no token ids.
    */
   render(
     messages: readonly Message[],

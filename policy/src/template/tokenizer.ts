@@ -11,8 +11,8 @@ import type { Renderer } from './renderer.ts';
 const known = new Map<string, Promise<Renderer>>();
 
 /**
- * Reads tokenizer.json, tokenizer_config.json and the chat template (chat_template.jinja, or in the configuration). Each process reads a
- * folder once. Throws UsageError `tokenizer` if a file is missing or invalid.
+ * Reads tokenizer.json, tokenizer_config.json (optional) and the chat template, unless `template` has one. Each process reads a folder once
+ * for each `template`. Throws UsageError `tokenizer` if a file is missing or invalid.
  */
 export function folderRenderer(
   folder: string,
@@ -71,7 +71,7 @@ async function optional(path: string): Promise<string | null> {
   }
 }
 
-/** Returns the template: a text, or the entry `default` of a list of named templates. */
+/** Returns the template: a text, or of a list of named templates the entry `default`, otherwise the first; null: none. */
 function templateIn({ chat_template: given }: { chat_template?: unknown }): string | null {
   if (typeof given === 'string') return given;
   if (!Array.isArray(given)) return null;

@@ -26,7 +26,7 @@ function npy(
   return Buffer.concat([head, bytesOf(values)]).toString('base64');
 }
 
-/** Ids that encode their position: row, layer, rank. */
+/** Returns ids that encode their position: row, layer, rank. */
 const ids = (rows: number, layers: number, topK: number, from = 0) =>
   Int16Array.from({ length: rows * layers * topK }, (_, at) => (from * layers * topK + at) % 30_000);
 
@@ -125,7 +125,7 @@ const TURNS: Lengths[] = [
   [1, 1],
 ];
 
-/** A rollout in which each answer has a row for every token so far. */
+/** Records the turns of a rollout and returns the stored experts. `expertsOf`: experts of an answer, by number of tokens so far. */
 function play(turns: readonly Lengths[], mode: ExpertMode, expertsOf: (total: number) => string | undefined) {
   const ledger = openLedger();
   let seen = 0;

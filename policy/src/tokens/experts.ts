@@ -9,7 +9,7 @@ import { skipBlanks } from './ids.ts';
 export type RoutedExperts = ExpertShape & {
   rows: number;
   flaw?: undefined;
-  /** Returns the bytes of rows `from` to `to`. Throws ExpertFormatError for text that is not base64. */
+  /** Returns the bytes of rows `from` to `to` (exclusive). Throws ExpertFormatError for text that is not base64. */
   decode(from: number, to: number): Int8Array;
 };
 export type ExpertShape = { dtype: ExpertType; layers: number; top_k: number };
@@ -183,7 +183,7 @@ function headerOf(dtype: string, shape: readonly number[], skip: Header['skip'])
 /** Number of characters to decode at a time. Decoding the whole text at once would allocate megabytes. */
 const CHARS = 64 * 1024;
 
-/** Returns the decoded bytes `from` to `to` of a base64 text. */
+/** Returns the decoded bytes `from` to `to` (exclusive) of a base64 text. Throws ExpertFormatError for text that is not base64. */
 function decodeBytes(base64: Buffer, from: number, to: number): Int8Array {
   const first = Math.floor(from / 3);
   const last = Math.min(Math.ceil(to / 3) * 4, base64.length);

@@ -1,6 +1,6 @@
 /**
- * Converts token ids between JSON and typed arrays without JavaScript lists, which would allocate a megabyte for each prompt of 60,000
- * tokens.
+ * Converts token ids between JSON and typed arrays. Prompts are converted without JavaScript lists, which would allocate a megabyte for
+ * each prompt of 60,000 tokens.
  */
 
 const KEY = Buffer.from('"prompt_token_ids"');

@@ -46,7 +46,8 @@ export type ReplyTokens = {
  * Adds the tokens of one answer to the ledger and returns the tokens to store; null if the tokens are unusable. A prompt that does not
  * continue the earlier tokens is stored from the first difference. `turn` counts from 1.
  *
- * @throws RolloutFailure `policy_tokens`, if `required`, for missing, inconsistent or discontiguous tokens; and for unusable experts
+ * @throws RolloutFailure `policy_tokens` for missing or inconsistent tokens if they or experts are required, for discontiguous tokens if
+ * `required`, and for unusable experts
  */
 export function recordTokens(
   ledger: TokenLedger,

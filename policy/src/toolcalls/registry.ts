@@ -92,7 +92,7 @@ export function parseBy(text: string, parser: ToolParser | CallParser): ParsedCa
   return typeof parser === 'string' ? PARSERS[parser].parse(text) : (parser.parse(text) ?? parseMarked(text));
 }
 
-/** Whether the text does not identify its call format: it has markers of several families, or is a call without markers. */
+/** Returns whether the text does not identify its call format: it has markers of several families, or is a call without markers. */
 export function isAmbiguous(text: string): boolean {
   const families = FAMILIES.filter(({ markers }) => firstMarker(text, markers) !== null);
   return families.length > 1 || unmarkedCallIn(text) !== null;

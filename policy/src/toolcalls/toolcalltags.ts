@@ -104,7 +104,7 @@ export const qwenCoder: CallParser = {
   parse: (text) => coder.parse(text) ?? bareCoder.parse(text),
 };
 
-/** Reads any of the three formats, chosen by the beginning of the inner text. */
+/** Reads any of the three formats, chosen by the inner text. */
 export const tagged = blocks(OPEN, CLOSE, (inner) => {
   if (inner.startsWith(FUNCTION)) return taggedCalls(inner);
   return isJsonLike(inner) ? jsonCall(inner) : anyOther(inner);

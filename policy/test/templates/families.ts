@@ -1,4 +1,4 @@
-/** Eight families of models: the form of their answers, with a chat template of the same structure (chats/NAME.jinja). */
+/** Families of models: the form of their answers. Each of FAMILIES has a chat template of ours in its structure (chats/NAME.jinja). */
 
 export type Spoken = {
   think: string;
@@ -10,7 +10,7 @@ export type Family = {
   name: string;
   /** Special tokens, each one id. */
   tokens: readonly string[];
-  /** Most calls of one answer. */
+  /** Maximum number of calls of one answer. */
   calls: number;
   /** The end of an answer, as the model samples it and as its template writes it. */
   end: { model: string; template: string };
@@ -19,7 +19,7 @@ export type Family = {
   thought: (think: string) => string;
   /** The sampled text and calls, without the end. */
   speech: (spoken: Spoken) => string;
-  /** Its template requires tools. */
+  /** Whether the template of the family requires tools. */
   onlyTools?: boolean;
   /** A tool result as the prompt contains it. */
   result?: (text: string) => string;
@@ -142,7 +142,7 @@ const [hermes, coder, nemotron] = FAMILIES as unknown as [Family, Family, Family
 const MINIMAX = '[e~[';
 const SPECIAL = '<SPECIAL_12>';
 
-/** Families with real templates only. */
+/** Families that have only real templates, which run.ts downloads. */
 export const MORE: readonly Family[] = [
   { ...hermes, name: 'qwen2.5' },
   { ...hermes, name: 'hermes-3', onlyTools: true },

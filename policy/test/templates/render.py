@@ -38,6 +38,6 @@ for line in sys.stdin:
             eos_token="</s>",
         )
         answer = {"text": text}
-    except Exception as error:  # whatever a template does is an answer
+    except Exception as error:  # every error of a template is an answer
         answer = {"error": f"{type(error).__name__}: {error}"}
     print(json.dumps(answer), flush=True)

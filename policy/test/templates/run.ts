@@ -1,7 +1,7 @@
 /**
- * Ten thousand generated conversations under the chat templates of eight families, ours in their structure and the real ones
- * that a package carries, and under the real ones of eight more, in both renderers; servers render with jinja2 as transformers does.
- * usage: run.ts [--folder FOLDER] [--conversations N] [--only NAME]; the folder keeps packages. Ends with one line: N passed, N failed.
+ * Plays ten thousand generated conversations in both renderers, with the real chat templates of 16 families and, for eight of them, ours of
+ * the same structure. The server renders with jinja2, as transformers does.
+ * usage: run.ts [--folder FOLDER] [--conversations N] [--only NAME]. FOLDER stores the downloaded packages. Last line: N passed, N failed
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { FAMILIES, type Family, MORE } from './families.ts';
 import { familyFolder, type Render, startSamplingServer, withObjects } from './server.ts';
 import { play, talks } from './talk.ts';
 
-/** Real templates, as llama-cpp-python's sources carry them. */
+/** File names of the real templates in the sources of llama-cpp-python, by family. */
 const REAL: Readonly<Record<string, string>> = {
   qwen3: 'Qwen-Qwen3-0.6B.jinja',
   'qwen3-coder': 'Qwen3-Coder.jinja',
@@ -38,7 +38,7 @@ const PACKAGE = 'llama-cpp-python==0.3.36';
 const run = (command: string, ...args: string[]) =>
   execFileSync(command, args, { stdio: ['ignore', 'inherit', 'inherit'] });
 
-/** A Python with jinja2, and the folder of real templates. */
+/** Installs a Python with jinja2 and the real templates unless they are in the folder, and returns their paths. */
 function prepare(folder: string): { python: string; real: string } {
   const [venv, real] = [join(folder, 'venv'), join(folder, 'real')];
   const python = join(venv, 'bin', 'python');
@@ -60,7 +60,7 @@ function prepare(folder: string): { python: string; real: string } {
   return { python, real };
 }
 
-/** One process of jinja2 for all templates; answers come in the order of the questions. */
+/** Starts one process of jinja2 for all templates, which answers in the order of the requests. */
 function startJinja(python: string): Disposable & { render: (template: string) => Render } {
   const child = spawn(python, [new URL('render.py', import.meta.url).pathname], {
     stdio: ['pipe', 'pipe', 'inherit'],

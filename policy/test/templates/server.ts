@@ -1,4 +1,4 @@
-/** A scripted completions server that returns single tokens and logs its requests. The test chooses the rendering engine. */
+/** A scripted completions server that returns a given text with its token ids and logs the prompts. The test provides the renderer. */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -10,7 +10,7 @@ import { loadTokenizer, type Tokenizer } from '@swefarm/testkit';
 import { createEndpointClient } from '../../src/endpoint/client.ts';
 import type { Post } from '../../src/endpoint/post.ts';
 
-/** Renders a chat: null tools where none are offered. */
+/** Renders a chat; `tools` is empty if none are offered. */
 export type Render = (chat: {
   messages: readonly object[];
   tools: readonly object[];
@@ -22,7 +22,7 @@ export type Sample = { text: string; end: string | null };
 
 const FIXTURES = new URL('../../../testkit/fixtures/tokenizer/', import.meta.url);
 
-/** A folder with the family's chat template and a tokenizer of its tokens; dispose it. */
+/** Creates a folder with the chat template and a tokenizer that has these special tokens; dispose the result to remove the folder. */
 export async function familyFolder(
   tokens: readonly string[],
   template: string,
@@ -108,7 +108,7 @@ export async function startSamplingServer(tokenizer: Tokenizer, render: Render):
 
 type ChatMessage = { content: string | null; tool_calls?: { function: { arguments: string } }[] };
 
-/** The chat as servers pass it to templates: content is never null, and arguments are objects. */
+/** Returns the messages as servers pass them to templates: content is never null, and arguments are objects. */
 export const withObjects = (messages: readonly object[]): object[] =>
   (messages as ChatMessage[]).map(({ tool_calls: calls, ...message }) => ({
     ...{ ...message, content: message.content ?? '' },

@@ -15,11 +15,11 @@ export const TOOLS: ToolDefinition[] = [
   { type: 'function', function: { name: 'bash', description: 'Run one command.', parameters: COMMAND } },
 ];
 
-/** `cut`: the characters of the answer that a token limit leaves; null: the model ends it. */
+/** `cut`: number of characters of the answer that a token limit leaves; null: the model ends the answer. */
 export type Turn = Spoken & { cut: number | null; results: readonly string[] };
 export type Talk = { tools: boolean; turns: readonly Turn[] };
 
-/** Any text, with markup in it. */
+/** Any text, also with markup. */
 const anything = fc.oneof(
   { weight: 4, arbitrary: fc.string({ unit: 'grapheme', maxLength: 40 }) },
   fc.constantFrom(
@@ -36,7 +36,7 @@ const anything = fc.oneof(
     '{{ x }}',
   ),
 );
-/** Templates trim sampled text, so this text has no markup. */
+/** Text without white space and markup characters at its ends, because templates trim sampled text. */
 const words = fc
   .oneof(
     { weight: 3, arbitrary: fc.string({ unit: 'grapheme', maxLength: 30 }) },
@@ -122,12 +122,12 @@ export async function play(
 const readBack = ({ tool_calls: calls = [] }: Message): string[] =>
   calls.map(({ function: { arguments: text } }) => JSON.parse(text).command);
 
-/** Whole characters only, because a token limit cuts between tokens. */
+/** Returns the first characters of a text; never splits a character. */
 const cutOff = (text: string, characters: number): string => Array.from(text).slice(0, characters).join('');
 
 /**
- * The appended text is the end of the template's rendering of the whole chat. It contains each result, and the last answer
- * precedes it, with its end if the model sampled the end that the template writes.
+ * Asserts that the appended text is the end of the template's rendering of the whole chat and contains each result. The last answer must
+ * precede the appended text, with its end if the model sampled the end that the template writes.
  */
 function requireEnd(family: Family, suffix: string, { spoken, sample, results }: Last, whole: string): void {
   const called = spoken.commands.length > 0;
@@ -136,7 +136,7 @@ function requireEnd(family: Family, suffix: string, { spoken, sample, results }:
     assert(suffix.includes(shown.trim()), `${JSON.stringify(shown)} is not in ${JSON.stringify(suffix)}`);
   }
   assert(whole.endsWith(suffix), `${JSON.stringify(whole)} does not end with ${JSON.stringify(suffix)}`);
-  // No template has written the part that a limit cut off.
+  // The rendering lacks the part of the answer that a limit cut off, so the answer is not compared.
   if (sample.end === null) return;
   const before = whole.slice(0, whole.length - suffix.length);
   const { template } = called ? family.endOfCalls : family.end;

@@ -1,6 +1,6 @@
 /**
- * Chat templates of eight families in both renderers. The stored tokens are those that the server got, and the appended text is
- * the template's rendering of the whole chat. run.ts does the same with ten thousand conversations and the real templates.
+ * Chat templates of eight families in both renderers. The stored tokens are those that the server got, and the appended text is the end
+ * of the template's rendering of the whole chat. run.ts does the same with ten thousand conversations and the real templates.
  */
 import { readFileSync } from 'node:fs';
 import { Template } from '@huggingface/jinja';

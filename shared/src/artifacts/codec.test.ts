@@ -17,7 +17,7 @@ const EMPTY: ArtifactContent = {
   failure_detail: null,
 };
 
-/** A generator of random numbers with a seed. */
+/** Returns a generator of random numbers with this seed. */
 function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -47,7 +47,7 @@ function randomTurn(random: () => number): Turn {
       log_probs: Float32Array.from({ length: generated }, () =>
         random() < 0.1 ? -Infinity : -random() * 20,
       ),
-      // Longer than one piece of the encoder.
+      // May be longer than one piece of the encoder.
       ...(random() < 0.5 ? {} : { routed_experts: experts(random) }),
     },
     commands: [],

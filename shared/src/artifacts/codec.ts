@@ -76,7 +76,7 @@ export async function decodeArtifact(blob: Uint8Array): Promise<ArtifactContent>
   return storedLength(blob) > LARGE ? await largeOnes.run(decode) : await decode();
 }
 
-/** Size in bytes of a large artifact. Decoding needs several times as much memory, so a process decodes one large artifact at a time. */
+/** Decompressed size in bytes above which a process decodes one artifact at a time: decoding needs several times as much memory. */
 const LARGE = 64 * 1024 ** 2;
 const largeOnes = createSemaphore(1);
 
@@ -103,7 +103,7 @@ async function decodeOne(blob: Uint8Array): Promise<ArtifactContent> {
 /** Maximum size in bytes of the first buffer: a damaged blob may claim any length. */
 const MOST_AT_ONCE = 64 * 1024 ** 2;
 
-/** Decompresses into one buffer of the stored length. Many small buffers outside the heap would make V8 collect the heap repeatedly. */
+/** Decompresses into one buffer, or several of 64 MiB. Many small buffers outside the heap would make V8 collect the heap repeatedly. */
 async function unpacked(blob: Uint8Array): Promise<string> {
   // An output above this length cannot become a string.
   const maxOutputLength = constants.MAX_STRING_LENGTH;

@@ -113,7 +113,7 @@ export function writeError(error: unknown, path: string): SwefarmError {
   );
 }
 
-/** Counts the artifacts in the directory. Removes artifacts written before `expiredBefore` (ms since the epoch), and empty folders. */
+/** Counts the artifacts in the directory. Removes artifacts written before `expiredBefore` (ms since the epoch), and emptied folders. */
 async function walk(root: string, expiredBefore: number): Promise<{ bytes: number; files: number }> {
   let bytes = 0;
   let files = 0;

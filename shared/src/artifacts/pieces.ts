@@ -5,7 +5,7 @@ const PIECE = 32 * 1024;
 /** Maximum depth of nested values that are divided; deeper values are written as one piece. */
 const DEPTH = 8;
 
-/** Yields the JSON of a value as buffers of about 32 KiB. A Uint8Array is UTF-8 text, other typed arrays become `{dtype, base64}`. */
+/** Yields the JSON of a value as buffers of about 32 KiB. A Uint8Array is UTF-8 text; arrays of {@link DTYPES} become `{dtype, base64}`. */
 export function* inPieces(value: unknown): Generator<Buffer> {
   let text = '';
   for (const part of partsOf(value, 0)) {

@@ -1,4 +1,4 @@
-/** Configuration keys that producer and worker share: Redis, logs, artifacts, and the ceilings. */
+/** Configuration keys that producer and worker share: Redis, logs, the state folder, artifacts, and the ceilings. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { type Environment, key, optional, plain, size } from './key.ts';

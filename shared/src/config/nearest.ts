@@ -1,4 +1,4 @@
-/** Returns the known name closest to a mistyped one; null if more than a third of the letters differ. */
+/** Returns the known name closest to a mistyped one; null if all differ in more than two letters and more than a third. */
 export function nearest(name: string, known: readonly string[]): string | null {
   let best: string | null = null;
   let least = Math.max(2, Math.floor(name.length / 3)) + 1;

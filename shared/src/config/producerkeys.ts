@@ -1,4 +1,4 @@
-/** Configuration keys of the producer: the policy's key, and the gateway. */
+/** Configuration keys of the producer: local workers, prices, the policy's key, the hub, and the gateway. */
 import { z } from 'zod';
 import { count, key, list, optional, plain, seconds, size } from './key.ts';
 import * as form from './schema.ts';

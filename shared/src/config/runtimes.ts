@@ -1,4 +1,4 @@
-/** Container runtimes in the order in which `auto` tries them. Each needs an entry in `worker/src/node/runtimes.ts`. */
+/** Container runtimes. `auto` tries the suitable ones in this order. Each needs an entry in `worker/src/node/runtimes.ts`. */
 export const RUNTIME_NAMES = ['docker', 'podman', 'apptainer', 'rootfs', 'host'] as const;
 export type RuntimeName = (typeof RUNTIME_NAMES)[number];
 

@@ -72,7 +72,7 @@ export const path = text.transform((value) => {
 
 export const secret = z.union([z.instanceof(Secret), text.transform((value) => new Secret(value))]);
 
-/** Address of Redis: a redis://, rediss:// or unix:// URL, the path of a socket, or `file:` with the path of an address file. */
+/** Address of Redis: a URL (redis, rediss, each also +sentinel or +cluster; unix), a path of a socket, or `file:` with an address file. */
 export const redisUrl = z.union([
   z.instanceof(Secret),
   text

@@ -29,7 +29,7 @@ export class UnusableError extends SwefarmError {
   }
 }
 
-/** Returns the message of any thrown value with its causes, on one line. */
+/** Returns the message of any thrown value, followed by those of up to four causes, separated by colons. */
 export function errorMessage(error: unknown): string {
   const parts: string[] = [];
   for (let at: unknown = error, depth = 0; at !== undefined && at !== null && depth < 5; depth++) {

@@ -48,7 +48,7 @@ export async function replaceWith(
     await make(aside);
     await rename(aside, path);
   } catch (error) {
-    // Only the first error is reported: this removal fails if the folder does not exist.
+    // Only the first error is reported.
     await rm(aside, { force: true }).catch(() => undefined);
     throw error;
   }

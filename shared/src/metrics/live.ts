@@ -1,4 +1,4 @@
-/** Metrics that the gateway reads from Redis at each scrape. */
+/** Metrics that the gateway reads from Redis at each scrape, and its own count of uncaught errors. */
 import { type Definitions, metricsOf } from './definition.ts';
 
 const counter = metricsOf('counter', 'count');

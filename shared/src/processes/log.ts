@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { type Logger, pino } from 'pino';
 import { maskSecrets } from '../security/secret.ts';
 
-// The bundle replaces this line: see slurm/bundle.mjs.
+// The compiler (compile/pieces.mjs) removes exactly this line, so that esbuild includes the library in the bundle.
 const require = createRequire(import.meta.url);
 
 export type Log = Logger;

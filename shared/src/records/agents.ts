@@ -4,7 +4,7 @@ type AgentFacts = {
   worksInSandbox: boolean;
   /** The agent requests its turns from the policy of the run. */
   asksPolicy: boolean;
-  /** The jobs of the run contain the patches. */
+  /** The run stores patches, to which its jobs refer. */
   needsPatches: boolean;
   /** A run may select the agent by name. */
   byName: boolean;

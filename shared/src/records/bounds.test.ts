@@ -10,7 +10,7 @@ const run = (change: object): { ok: boolean; output: string } => {
   return { ok: read.success, output: read.error?.issues.map(({ path }) => path.join('.')).join() ?? '' };
 };
 
-/** Paths of all numbers of a default record. */
+/** Returns the paths of all numbers in a record. */
 function numbers(value: unknown, path: string[] = []): string[][] {
   if (typeof value === 'number') return [path];
   if (value === null || typeof value !== 'object') return [];

@@ -10,7 +10,7 @@ export const Step = z.object({
   /** Name for error messages: `check out the commit`. */
   name: z.string().min(1),
   script: z.string(),
-  /** Whether a failure of the step is ignored, as in the harness of the family. Otherwise the instance fails. */
+  /** Whether a failure is ignored, as in the harness of the family. Otherwise the attempt fails, or (step after the patch) no tests run. */
   may_fail: z.boolean().default(false),
   timeout: seconds.default(600),
 });

@@ -35,7 +35,7 @@ export const RunRecord = z
       z.number().int().min(-MOST.instantMs).max(MOST.instantMs).nullable().default(null),
       { form: 'time' },
     ),
-    /** Number of usable results that completes a group; null: all rollouts. */
+    /** Number of usable results that ends a group; null: `group_size` with oversampling, otherwise the group runs all rollouts. */
     min_group: setting(
       '--min-group <n>',
       'usable results that are enough for a group: its other rollouts are then cancelled',
@@ -57,7 +57,7 @@ export const RunRecord = z
       'cancel a rollout when the policy is more than so many versions ahead of it (default: no limit)',
       z.number().int().nonnegative().max(MOST.versions).nullable().default(null),
     ),
-    /** Share of lost rollouts at which the run pauses; null: never. */
+    /** Share of rollouts failed by infrastructure at which the run pauses; null: the run never pauses by itself. */
     infra_pause_share: setting(
       '--infra-pause-share <share>',
       'pause the run when this share of its rollouts is lost to infrastructure',

@@ -1,5 +1,5 @@
 /**
- * The shape of the records of workers. When this test fails, a record can contain something that workers of the last release do not
+ * The shape of the records that workers read. When this test fails, a record can contain something that workers of the last release do not
  * understand. If they may ignore it, update the shape with `-u`. Otherwise increment UNDERSTOOD in needs.ts, write that level as `needs`
  * of the records that use it, and then update the shape.
  */
@@ -9,7 +9,7 @@ import { Instance } from './instance.ts';
 import { RolloutJob, RunRecord } from './job.ts';
 import { needsOf, UNDERSTOOD } from './needs.ts';
 
-/** One line for each field, with the values of an enum. */
+/** Returns one line for each field, or for each value of an enum. */
 function shapeOf(schema: unknown, path = ''): string[] {
   const { properties, anyOf, items, type, const: only, enum: words } = schema as Record<string, unknown>;
   if (properties)

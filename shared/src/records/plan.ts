@@ -17,7 +17,7 @@ export type ApplyAttempt = z.infer<typeof ApplyAttempt>;
 export const OutcomeSource = z.discriminatedUnion('from', [
   /** The log, read by a parser of a dialect (`grading/src/dialects/registry.ts`). */
   z.object({ from: z.literal('log'), dialect: z.string(), parser: z.string() }),
-  /** The exit code of the script; 0 is resolved. With `pattern`: the number that its first group matches in the log. */
+  /** The exit code of the script; 0 is resolved. With `pattern`: the last number in the log that the first group matches. */
   z.object({ from: z.literal('exit_code'), pattern: z.string().optional() }),
   /** A JUnit XML file of the tests. */
   z.object({ from: z.literal('junit'), file: path }),
@@ -43,7 +43,7 @@ export const OutcomeSource = z.discriminatedUnion('from', [
 ]);
 export type OutcomeSource = z.infer<typeof OutcomeSource>;
 
-/** Rules of verdicts, each in one file of `grading/src/verdict/`. */
+/** Rules of verdicts; `grading/src/verdict/rules.ts` has a function for each. */
 export const VERDICT_RULES = [
   'swebench', // FAIL_TO_PASS and PASS_TO_PASS passed; a missing test failed, a skipped test does not count
   'swebench-5', // as swebench, but a skipped test of FAIL_TO_PASS did not pass; ids cut inside brackets match by prefix
@@ -53,7 +53,7 @@ export const VERDICT_RULES = [
   'live', // no test of PASS_TO_PASS failed, and every test of FAIL_TO_PASS passed
   'expected', // each test of `expected` has its status, and there are no other tests
   'classes', // Multi-SWE: each test has the class that `stages` names
-  'junit_ids', // Scale-SWE: tests of both lists, found by ids, passed; without outcomes, pytest's last summary line decides
+  'junit_ids', // Scale-SWE: the script reports a pass, or tests of both lists passed; without outcomes, pytest's summary line decides
   'exit_code',
   'reward',
 ] as const;
@@ -89,7 +89,7 @@ export const InstancePlan = z.object({
   reset_between: z.array(argv).default([]),
   /** Command that exits with 0 if a patch that no attempt applied counts as applied. */
   already_applied: argv.optional(),
-  /** What happens if no attempt applies the patch: end without a verdict, or run the tests on the unchanged tree. */
+  /** What happens if no attempt applies the patch. `ends`: unresolved without tests. `tests_run`: run the tests on the unchanged tree. */
   unapplied: z.enum(['ends', 'tests_run']).default('ends'),
   /**
    * What happens with an empty patch. `tests_run`: run the tests without the patch. `applied`: apply a patch of white space, then run the
@@ -99,7 +99,7 @@ export const InstancePlan = z.object({
   after: z.array(Step).max(MOST.setupSteps).default([]),
   /** Bash script, run as `/bin/bash /eval.sh`. */
   script: z.string(),
-  /** Time limit of the harness in seconds. The limit is at most the `evaluation.timeout` of the run. */
+  /** Time limit of the harness in seconds; the `evaluation.timeout` of the run applies if it is smaller. */
   timeout: z.number().positive().max(MOST.seconds).optional(),
   /** Files to read after the script; missing files are omitted. */
   files: z.array(path).default([]),

@@ -8,7 +8,7 @@ const Bucket = z.object({ success: z.array(z.string()), failure: z.array(z.strin
 export const PatchState = z.enum([
   'none',
   'empty',
-  'too_large', // over 10 MB
+  'too_large', // over 10 MiB, or too large for the container
   'applied',
   'not_applied',
 ]);
@@ -17,9 +17,9 @@ export const EvaluationEnd = z.enum([
   'not_run',
   'completed',
   'timed_out',
-  'tests_cannot_start', // the log contains no readable outcome
-  'parser_failed', // the dataset's program failed, or its input is invalid
-  'sandbox_killed', // the sandbox was killed by a memory or pids limit, or by a process inside
+  'tests_cannot_start', // the log contains no readable outcome, or a step after the patch failed
+  'parser_failed', // the dataset's program failed, its output is invalid, or the log exceeds `log_limit`
+  'sandbox_killed', // a limit of the sandbox or a process inside killed the sandbox, or the tests filled the disk
 ]);
 
 /** The number that a dataset's grader computed; numbers outside these bounds are errors. */
@@ -54,7 +54,7 @@ export const Report = z.object({
       PASS_TO_FAIL: Bucket,
     })
     .nullable(),
-  /** Why the grader did not read the log (`no_markers`, `raises`, …); absent: the grader read the log. */
+  /** Why the outcomes are unknown: a code (`no_markers`, `raises`, …) or a description; absent: the grader read the outcomes. */
   unreadable: z.string().optional(),
   /** All tests of the log with the status that the parser found (usually PASSED, FAILED, ERROR, SKIPPED or XFAIL). */
   status_map: z.record(z.string(), z.string()).nullable(),

@@ -98,7 +98,7 @@ export const Result = z.object({
   reward: z.number().nullable(),
   /** Parts of the reward, if the reward is the score of the grader. */
   reward_components: RewardComponents.optional(),
-  /** Row of the reward table that determined the reward, then the name and hash of the table. */
+  /** Row of the reward table that determined the reward, or reason of a cancellation. `reward_table`: `name:hash` of the table. */
   reward_row: z.string(),
   reward_table: z.string(),
   turns: z.number().int(),

@@ -1,4 +1,4 @@
-/** Sections of a run record: agent, policy, sandbox, evaluation. Each field declares its flag and help. */
+/** Sections of a run record: agent, policy, sandbox, evaluation. A field that a submitter may set declares its flag and help. */
 import { z } from 'zod';
 import { AGENT_NAMES, agentsWith, DEFAULT_AGENT } from './agents.ts';
 import { MOST } from './bounds.ts';

@@ -1,4 +1,4 @@
-/** Names of parsers of tool calls. A new parser also needs a line in forms.ts. */
+/** Names of parsers of tool calls. A new parser also needs an entry in `policy/src/toolcalls/registry.ts`. */
 export const TOOL_PARSERS = [
   'auto',
   'hermes',

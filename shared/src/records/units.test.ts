@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { RunRecord } from './job.ts';
 import { RUN_SETTINGS } from './setting.ts';
 
-/** Units of the others. */
+/** Units of the numbers whose unit neither their name nor their flag gives. */
 const UNITS: Readonly<Record<string, string>> = {
   needs: 'level',
   'dataset.instances': 'instances',

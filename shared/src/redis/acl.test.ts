@@ -3,7 +3,7 @@ import { aclRules, KEY_FAMILIES } from './acl.ts';
 import { keysFor } from './keys.ts';
 import { QUEUES } from './queue.ts';
 
-/** All keys; variable arguments become `*`. */
+/** Returns all keys without the prefix; variable arguments become `*`. */
 function allKeys(): string[] {
   const { prefix, queue, ...rest } = keysFor('{p}');
   const walk = (value: unknown): string[] => {

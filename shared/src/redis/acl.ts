@@ -63,13 +63,13 @@ export const KEY_FAMILIES: readonly KeyFamily[] = [
   family('artifacts:*', 'write', 'write', 'the byte budget'),
 ];
 
-/** Allowed categories of commands; the rules remove dangerous commands at the end. */
+/** Allowed categories of commands; {@link aclRules} then removes administrative and dangerous commands, except `NEEDED`. */
 const TYPES = ['string', 'hash', 'list', 'set', 'sortedset', 'stream', 'transaction', 'connection'];
 const GENERIC = ['del', 'unlink', 'exists', 'type', 'rename', 'ttl', 'pttl'].concat(
   ['expire', 'pexpire', 'expireat', 'pexpireat', 'persist', 'time', 'eval', 'evalsha'],
   ['script|load', 'script|exists'],
 );
-/** Commands that Redis classifies as dangerous, but that the farm needs for checks at start and for metrics. */
+/** Commands that the farm needs although some versions of Redis call them dangerous: checks at start, metrics, names of connections. */
 const NEEDED = ['info', 'client|setname'];
 
 /** Returns rules for `ACL SETUSER`. Read-only access needs Redis 7; the role `farm` has no read-only family. */

@@ -25,7 +25,7 @@ export function addressPath(url: string): string | null {
   return url.startsWith(SCHEME) ? url.slice(SCHEME.length).replace(/^\/\/(?=\/)/, '') : null;
 }
 
-/** Reads the file. Throws UnusableError `redis_unreachable` if the file is missing or contains no address. */
+/** Reads the file. Throws UnusableError `redis_unreachable` if the file is missing, unreadable, or contains no address. */
 export async function readAddress(path: string): Promise<RedisAddress> {
   try {
     return RedisAddress.parse(JSON.parse(await readFile(path, 'utf8')));

@@ -62,7 +62,7 @@ export function redisArtifacts({ redis, keys }: Store, limits: ArtifactLimits): 
   };
 }
 
-/** Returns the key of an artifact; null if the artifact is not in Redis. */
+/** Returns the key of an artifact; null if the locator is that of a file. Throws SwefarmError `bad_artifact_locator`. */
 export const keyOfArtifact = (keys: Keys, locator: string): string | null =>
   locator.startsWith('redis:') ? keys.artifact(nameOf(locator)) : null;
 

@@ -3,7 +3,7 @@ import { FAILURES, type FailureClass } from '../failures/failure.ts';
 import { decide } from './budget.ts';
 import type { JournalEntry } from './journal.ts';
 
-/** Each word is a class, `drained` or `crash`; the worker is named after the position by default. */
+/** Each word is a class, `drained`, `done` or `crash`; the worker is named after the position by default. */
 function journal(
   ...ends: (FailureClass | 'drained' | 'done' | 'crash' | [string, 'crash'])[]
 ): JournalEntry[] {

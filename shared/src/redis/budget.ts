@@ -14,8 +14,8 @@ const FIRST_DELAY_MS = 2_000;
 const LONGEST_DELAY_MS = 60_000;
 
 /**
- * Decides whether and where the next attempt runs.
- * @param entries earlier attempts: one without an end counts as a lost worker, a drained one does not count
+ * Decides whether, when and where the next attempt runs.
+ * @param entries earlier attempts: one without an end counts as a lost worker; a drained or done one does not count
  * @param random from 0 to 1; spreads the delays of rollouts that failed at the same time
  */
 export function decide(entries: readonly JournalEntry[], random: number = Math.random()): Decision {

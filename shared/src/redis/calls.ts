@@ -9,9 +9,9 @@ import { Part } from './part.ts';
 import { firstSequence } from './runs.ts';
 
 export type CallRequest = {
-  /** Identifies this request, so that a call whose claim was lost can be released. */
+  /** Identifies this request, so that its call can be released even if the reply of Redis was lost. */
   nonce: string;
-  /** Hash that requests of the same call share: of caller, settings and body, or of caller and id. */
+  /** Hash that requests of the same call share: of caller, settings and row, or of caller, id and row. */
   fingerprint: string;
   /** Whether the caller gave an id. A request with this id finds the call even after the answer. */
   named: boolean;
@@ -21,7 +21,7 @@ export type CallRequest = {
 
 export type CallClaim =
   | { status: 'attached'; call_id: string; rollout_id: string; age_ms: number }
-  /** The call belongs to a gateway that may be dead: claim again later. */
+  /** The gateway of the call may be dead, or the grace of a named call is over and the call is not removed yet: claim again later. */
   | { status: 'wait' }
   | { status: 'none' };
 
@@ -52,7 +52,7 @@ export class Calls extends Part {
     return this.script('call_rules', name);
   }
 
-  /** Registers a gateway and returns its id. Calls of an earlier gateway at `address` (`host:port`) lose this gateway: they are orphans. */
+  /** Registers a gateway and returns its id. The calls of an earlier gateway at `address` (`host:port`) become orphans. */
   async enlist(address: string): Promise<string> {
     const gateway = newId();
     const { gateways, addresses } = this.keys.calls;
@@ -70,7 +70,7 @@ export class Calls extends Part {
     await this.#beat([this.keys.calls.gateways], [gateway, GATEWAYS_SECONDS, 1]);
   }
 
-  /** Assigns an orphan to the gateway, unless the grace of the orphan is over. */
+  /** Assigns to the gateway an orphan whose grace is not over, or the call that a named request identifies. */
   async claim(request: CallRequest, gateway: string): Promise<CallClaim> {
     const { alike, open, gateways } = this.keys.calls;
     const [status, call_id = '', rollout_id = '', age] = (await this.#claim(
@@ -120,7 +120,7 @@ export class Calls extends Part {
     await this.#answered(this.#keysOf(callId), [callId, Math.round(nameLifeMs)]);
   }
 
-  /** Opens a new rollout for a call whose rollout failed; null if the call or the run expired. */
+  /** Opens, once, a new rollout for a call whose rollout failed, and returns its id; null if the call or the run expired. */
   async retry(callId: string, failedRolloutId: string): Promise<string | null> {
     const { runId, instanceId } = parseRolloutId(failedRolloutId);
     const run = this.keys.run(runId);

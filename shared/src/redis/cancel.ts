@@ -48,7 +48,7 @@ export class Cancel extends Part {
     return cancelled;
   }
 
-  /** Returns why the whole run was cancelled; null: the run was not cancelled. */
+  /** Returns why the whole run was cancelled; null: the run was not cancelled as a whole. */
   async runCancelled(runId: string): Promise<CancelReason | null> {
     const reason = await this.redis.hget(this.keys.run(runId).cancelled, ALL);
     return reason === null ? null : reasonOf(reason);

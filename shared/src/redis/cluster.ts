@@ -4,7 +4,7 @@ import { errorMessage, UnusableError } from '../failures/errors.ts';
 import type { ClientOptions, Endpoint } from './endpoint.ts';
 
 const ASK_MS = 3_000;
-/** Maximum number of redirections. Each node knows the owner of the slot, so more redirections mean a failover. */
+/** Maximum number of nodes to ask from one seed. Each node knows the owner of the slot, so many redirections mean a failover. */
 const MAX_HOPS = 5;
 /** Matches the error of a redirection: slot, host and port. An empty host means the host of the asked node. */
 const MOVED = /^MOVED \d+ (.*):(\d+)$/;

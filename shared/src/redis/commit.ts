@@ -133,5 +133,5 @@ export function parseCommitted(entry: string) {
   return { attempt: Number(attempt), outcome: outcomeOf(outcome), stream_id, worker, claim };
 }
 
-/** Returns the end of the entry, which identifies the attempt that committed. */
+/** Returns the end of the entry of a committed rollout, which identifies the attempt that committed. */
 export const signature = (worker: string, claim = ''): string => `${worker}\t${claim}`;

@@ -43,9 +43,9 @@ export type Connection = {
 } & Inspection;
 
 /**
- * Connects and checks the server. A worker waits 60 s for Redis, a producer `patienceSeconds`. In later outages, commands of a worker wait,
- * and commands of a producer fail after about a second. @throws UnusableError `redis_unreachable`, `redis_auth`, `redis_tls`,
- * `redis_version`, `redis_kind`, `redis_unsafe` (only if `entrusts`)
+ * Connects and checks the server; waits for Redis up to `patienceSeconds`. In later outages, commands of a worker wait, and commands of a
+ * producer fail after about a second. @throws UnusableError `redis_unreachable`, `redis_full`, `redis_auth`, `redis_tls`, `redis_version`,
+ * `redis_kind`, `redis_unsafe` (only if `entrusts`); UsageError for an invalid redis_url or its files
  */
 export async function connectRedis(
   config: CommonConfig,

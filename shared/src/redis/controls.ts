@@ -1,6 +1,6 @@
 /**
  * Stores whether the tests of an instance start. The evidence comes from evaluations of the unchanged tree, of gold and of other rollouts
- * under equal conditions. Workers read it if the tests of a patch did not start or timed out. Redis may lose it.
+ * under equal conditions. Workers read the evidence if the tests of a patch did not start, were unreadable or timed out. Redis may lose it.
  */
 import { z } from 'zod';
 import { tryParseJson } from '../records/parse.ts';
@@ -13,7 +13,7 @@ export type ControlTree = z.infer<typeof ControlTree>;
 export const ControlEvidence = z.object({
   /** Whether the tests started and had readable outcomes. */
   starts: z.boolean(),
-  /** Duration of the tests in seconds; after a timeout the time limit; null: not comparable with other patches. */
+  /** Duration of the tests in seconds; after a timeout with gold the time limit; null: not comparable with other patches. */
   seconds: z.number().nullable(),
   /** Time of the evaluation in milliseconds since the epoch. */
   at: z.number(),

@@ -8,14 +8,14 @@ import { replaceWith } from '../files/replace.ts';
 import { poll } from '../waiting/poll.ts';
 import type { LaunchedRedis } from './launch.ts';
 
-// The bundle replaces this line: see slurm/bundle.mjs.
+// The compiler (compile/pieces.mjs) removes exactly this line, so that esbuild includes the library in the bundle.
 const require = createRequire(import.meta.url);
 
 const SAVE_MS = 600_000;
 const POLL_MS = 50;
 /** Number of copies in the folder; a process may still read the second newest. */
 const COPIES = 2;
-/** Maximum time in ms for which writes wait after the last copy. */
+/** Maximum time in ms for which writes wait, from the start of the last copy. */
 const PAUSE_MS = 60_000;
 
 type CopyOptions = {
@@ -25,7 +25,7 @@ type CopyOptions = {
   copies: string;
   epoch: number;
   number: number;
-  /** Whether this is the last copy, after which writes wait. */
+  /** Whether this is the last copy. Writes wait from its start on. */
   last?: boolean;
   signal?: AbortSignal;
 };

@@ -7,7 +7,7 @@ import { successOf } from '../records/success.ts';
 
 /**
  * Returns the increments of a result; metrics/totals.ts reads the counters. `…_in:<bound>` is one bucket of a histogram, not cumulative.
- * `turns` counts only judged rollouts. commit.lua adds `attempt:<class>` of earlier attempts and `groups:<end>`.
+ * `turns_…` counts only judged rollouts. commit.lua adds `attempt:<class>` of earlier attempts, `groups:<end>` and `refills`.
  */
 export function countersOf(result: Result): [counter: string, increment: number][] {
   const { outcome, facts, failure } = result;

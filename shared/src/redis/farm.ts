@@ -11,8 +11,8 @@ export async function prepareFarm(): Promise<void> {
 
 /**
  * Connects to Redis and checks the server. Later, commands of a worker wait until an outage ends. @throws UnusableError
- * `redis_unreachable`, `redis_auth`, `redis_tls`, `redis_version`, `redis_kind`, `redis_unsafe` (only if `entrusts`); UsageError for an
- * invalid redis_url or its files
+ * `redis_unreachable`, `redis_full`, `redis_auth`, `redis_tls`, `redis_version`, `redis_kind`, `redis_unsafe` (only if `entrusts`);
+ * UsageError for an invalid redis_url or its files
  */
 export async function openFarm(
   config: CommonConfig,

@@ -1,4 +1,4 @@
-/** The groups of a running run: opened rollouts (also those that a commit opens for lost ones), rollouts without a result, and pauses. */
+/** Stores the groups (opened rollouts, rollouts without a result) and pauses of runs. A commit may open rollouts to replace failed ones. */
 import { z } from 'zod';
 import { UsageError } from '../failures/errors.ts';
 import { MOST } from '../records/bounds.ts';
@@ -48,7 +48,7 @@ export class Groups extends RolloutLists {
     return { now, ...readRuns(ids, texts) };
   }
 
-  /** Opens `count` more rollouts of an instance and returns their ids; the caller queues their jobs. */
+  /** Opens `count` more rollouts of an instance and returns their ids, none if the run expired. The caller queues their jobs. */
   async add(runId: string, instanceId: string, count: number): Promise<string[]> {
     if (!Number.isInteger(count) || count < 1 || count > MOST.group) {
       throw new UsageError(`${count} more rollouts: expected a whole number from 1 to ${MOST.group}`);

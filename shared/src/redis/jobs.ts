@@ -51,7 +51,7 @@ export class Jobs extends Part {
       await this.store.queue().addBulk(jobs.slice(at, at + BATCH));
   }
 
-  /** Returns rollouts that have no job, or an ended job, which is a bug. */
+  /** Returns rollouts that have no job. Removes ended jobs, which are a bug, and returns their rollouts too. */
   async missing(rolloutIds: readonly string[]): Promise<string[]> {
     const missing: string[] = [];
     for (let at = 0; at < rolloutIds.length; at += BATCH) {
@@ -77,7 +77,7 @@ export class Jobs extends Part {
     return [...gone, ...ended];
   }
 
-  /** Makes jobs due that are delayed by more than `mostMs` because a clock was wrong. Returns their ids. */
+  /** Makes jobs due, at most 500, that are delayed by more than `mostMs` because a clock was wrong. Returns their ids. */
   async hasten(mostMs: number): Promise<string[]> {
     const from = ((await this.store.clock.ask()) + mostMs) * DELAYED_SCALE;
     const ids = await this.redis.zrangebyscore(this.#key('delayed'), from, '+inf', 'LIMIT', 0, BATCH);
@@ -101,7 +101,7 @@ export class Jobs extends Part {
     for await (const ids of this.#queued()) await this.drop(ids.filter((id) => id.startsWith(`${runId}.`)));
   }
 
-  /** Yields the jobs of the queue in all states. */
+  /** Yields the ids of the jobs of the queue in all states. */
   async *#queued(): AsyncGenerator<string[]> {
     for (const state of SORTED) {
       const stream = this.redis.zscanStream(this.#key(state), { count: BATCH });

@@ -64,8 +64,9 @@ export class Journal extends Part {
   readonly #renewAttempts = this.script('renew_attempts');
 
   /**
-   * Opens the next attempt, unless the rollout is committed or the run is gone. `heed`: also refuses while an attempt of another worker has
-   * no end, unless its claim is `over`. `onlyResumable`: also refuses a rollout without resumable work that is not cancelled.
+   * Opens the next attempt, unless the rollout is committed or its run is gone or paused (a cancelled rollout ignores the pause). `heed`:
+   * also refuses while an attempt of another worker has no end, unless its claim is `over`. `onlyResumable`: also refuses a rollout without
+   * resumable work that is not cancelled.
    */
   async claim(
     rolloutId: string,
@@ -110,7 +111,7 @@ export class Journal extends Part {
     return new Map([...retried].map(([id, text]) => [id, parseEntries(text)]));
   }
 
-  /** Returns the number of rollouts whose last attempt has no end. */
+  /** Returns the number of uncommitted rollouts whose last attempt has no end. */
   async countInWork(runId: string): Promise<number> {
     return (await this.#uncommitted(runId, (journal) => journal.at(-1)?.ended_at === null)).size;
   }

@@ -36,7 +36,7 @@ export type LaunchOptions = {
 
 export type LaunchedRedis = ReturnType<typeof handle>;
 
-/** A file in the folder from which the next launch finds a server whose owner was killed. `owner`: pid of the launching process. */
+/** Content of server.json, by which a launch finds a server whose owner was killed. `owner`: pid of the last launching process. */
 type ServerMark = { pid: number; owner: number; port: number; password: string };
 
 const START_MS = 30_000;

@@ -106,7 +106,7 @@ function gatherWrites(redis: Redis): (write: Write) => Promise<void> {
   };
 }
 
-/** Returns the turn as JSON of at most about 16 KiB; long texts are shortened. */
+/** Returns the turn as JSON of about 16,384 characters at most. Shortens long texts, or, if necessary, removes messages and commands. */
 export function encodeLiveTurn(turn: LiveTurn): string {
   let text = JSON.stringify(turn);
   for (let most = 4096; text.length > ENTRY_BYTES && most >= 64; most /= 2) {

@@ -1,4 +1,4 @@
-/** Notifies the sessions of a worker of new commands. Each process uses one blocking connection. */
+/** Waits for notifications that sessions have new commands. Each listener uses one blocking connection. */
 import type { Redis } from 'ioredis';
 import { sleep, sleepAtMost } from '../waiting/sleep.ts';
 
@@ -10,7 +10,7 @@ export type Notifications = {
 const BLOCK_SECONDS = 1;
 const AWAY_MS = 500;
 
-/** Waits for notifications. @param list key of the list to which other processes push session ids */
+/** Creates a listener, which reads the list while a session waits. @param list key of the list to which other processes push session ids */
 export function listenForNotifications(connect: () => Redis, list: string): Notifications {
   const waiting = new Map<string, () => void>();
   /** Sessions that were notified while they did not wait. */

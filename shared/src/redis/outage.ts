@@ -3,7 +3,7 @@ import { errorMessage, SwefarmError, UnusableError } from '../failures/errors.ts
 
 const OUTAGE =
   /max retries per request|Connection is closed|Stream isn't writeable|Command aborted|ECONN(REFUSED|RESET|ABORTED)|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|ENOENT|EHOSTUNREACH|ENETUNREACH|All sentinels are unreachable|connect to sentinel/;
-/** Replies of a Redis that is starting, in a failover, or blocked. */
+/** Replies of a Redis that is starting, in a failover, blocked, or at its limit of clients. */
 const REFUSAL =
   /\b(LOADING|BUSY|READONLY|MASTERDOWN|NOREPLICAS|UNBLOCKED|CLUSTERDOWN|TRYAGAIN|EXECABORT)\b|^(MOVED|ASK) |max number of clients reached/;
 const FULL = /\bOOM command not allowed|\bMISCONF\b/;
@@ -40,7 +40,7 @@ export function asUnusable(given: unknown, address: string): UnusableError | nul
   return cause ? new UnusableError(cause[1], cause[2], { cause: error }) : null;
 }
 
-/** Returns whether Redis did not execute the command and may do so later; false after this process closed the connection. */
+/** Returns whether Redis refused the command or was unreachable; false after this process closed the connection. */
 export function refusedByRedis(error: unknown): boolean {
   const unusable = asUnusable(error, '');
   return unusable?.code.startsWith('redis_') === true && !/Connection is closed/.test(errorMessage(unusable));
@@ -76,7 +76,7 @@ export function throwingUnusable<T extends object>(part: T, address: string): Pi
 
 type Fail = (error: unknown) => never;
 
-/** Returns the reply with `fail` for its errors. A reply that is neither a promise nor a generator does not depend on Redis. */
+/** Returns the reply; `fail` converts its errors. A reply that is neither a promise nor a generator does not depend on Redis. */
 function replyOrFail(reply: unknown, fail: Fail): unknown {
   if (reply instanceof Promise) return reply.catch(fail);
   const isParts = typeof reply === 'object' && reply !== null && Symbol.asyncIterator in reply;

@@ -5,7 +5,7 @@ import type { Clock } from './clock.ts';
 import type { Keys } from './keys.ts';
 import { loadScript, type Script } from './script.ts';
 
-/** What the parts of a farm share. */
+/** The connection, the keys and the functions that the parts of a farm share. */
 export type Store = {
   readonly redis: Redis;
   readonly keys: Keys;

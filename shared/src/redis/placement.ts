@@ -9,7 +9,7 @@ import { loadScript } from './script.ts';
 const Handed = z.object({ job: z.string(), token: z.string() });
 export type Handed = z.infer<typeof Handed>;
 
-/** Time in ms after the last heartbeat from which a worker gets no jobs. */
+/** Time in ms after the last heartbeat from which a worker gets no forwarded jobs. */
 const SILENT_MS = 4_000;
 const SEATS_LIFE_S = 60;
 /** Seconds after the last rollout of an image for which its worker is assumed to have the image. */

@@ -15,7 +15,7 @@ export class Policies extends Part {
   readonly #set = this.script('policy_set');
   readonly #report = this.script('policy_report');
 
-  /** Creates or changes the record of a policy. Throws ZodError for an invalid change. */
+  /** Creates or changes the record of a policy. Throws ZodError for an invalid name or change. */
   async set(given: string, change: PolicyChange): Promise<PolicyRecord> {
     const name = PolicyName.parse(given);
     const { version, endpoints, state } = PolicyChange.parse(change);

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Store } from './part.ts';
 
 export const EndpointProbe = z.object({
-  /** Distribution of the log-probabilities; null: unknown. */
+  /** Distribution of the log-probabilities; null: not probed. */
   logprobs: z.enum(['raw', 'processed', 'unknown']).nullable(),
   /** Problems with remedies, one line each. */
   problems: z.array(z.string()),

@@ -27,7 +27,7 @@ export const createQuotas = ({ redis, keys }: Store) => ({
       const [there = 0, committed = 0, appended = 0] = replies.slice(index * 3);
       const open = rollouts === '0';
       const count = there === 0 ? 0 : Math.max(0, (open ? appended : Number(rollouts)) - committed);
-      // An open run may get more rollouts; a submitted run may not.
+      // An open run may get more rollouts, so it is not removed.
       if (there === 0 || (!open && count === 0)) ended.push(id);
       return count;
     });

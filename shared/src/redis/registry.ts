@@ -77,7 +77,7 @@ export class Registry extends Part {
     return (await this.redis.exists(this.keys.worker(worker))) === 1;
   }
 
-  /** Returns whether workers without a record are dead; false soon after an outage, until live workers have renewed their records. */
+  /** Returns whether workers without a record are dead; false in an outage, and after it until live workers have renewed their records. */
   canJudgeDead(): boolean {
     const now = performance.now();
     return (this.#repliedAt === null || now - this.#repliedAt < AWAY_MS) && now - this.#backAt > RETURN_MS;

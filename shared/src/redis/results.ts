@@ -53,7 +53,7 @@ export type RunCounts = z.infer<typeof RunCounts>;
 
 /**
  * Counts of the rollouts of a group. `left`: uncommitted. `usable`: judged with a reward. `size`: opened. `refilled`: opened to replace
- * lost ones.
+ * failed ones.
  */
 export const GroupCount = z.object({ left: Count, usable: Count, size: Count, refilled: Count });
 export type GroupCount = z.infer<typeof GroupCount>;
@@ -70,7 +70,7 @@ export class Results extends Part {
   /**
    * Returns up to `count` (default 1000) results after `afterId` (`0`: all), waiting up to `blockMs` (0) for one and `patienceMs` (60 000)
    * in an outage. Unreadable results are skipped; the farm counts each once.
-   * @throws UnusableError `redis_unreachable`
+   * @throws UnusableError `redis_unreachable` after `patienceMs`; other errors of Redis immediately
    */
   async read(
     runId: string,

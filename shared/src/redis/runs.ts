@@ -35,7 +35,7 @@ export class Runs extends Part {
 
   /**
    * Writes a run, or the missing parts of a run that was written partly.
-   * @throws SwefarmError `run_differs` if another record has the id; UsageError `run_invalid` for a record above its bounds
+   * @throws SwefarmError `run_differs` if another record has the id; UsageError `run_invalid` for an invalid or too large record
    */
   async create(given: RunRecord, instances: Instances, patches: Patches = []): Promise<void> {
     const record = checked(given, Array.isArray(instances) ? instances.length : 0);
@@ -57,7 +57,7 @@ export class Runs extends Part {
     await write.exec();
   }
 
-  /** Returns the record of a run; null: expired. Throws SwefarmError `run_unreadable`, `run_newer`. */
+  /** Returns the record of a run; null: unknown or expired. Throws SwefarmError `run_unreadable`, `run_newer`. */
   async get(runId: string): Promise<RunRecord | null> {
     const text = await this.redis.get(this.keys.run(runId).record);
     return text === null ? null : requireRun(runId, text);
@@ -75,7 +75,7 @@ export class Runs extends Part {
     return (await this.#append([of.record, of.instances, of.appended], args)) as 'appended';
   }
 
-  /** Returns the open run of this name; null: none. */
+  /** Returns the id of the open run of this name; null: none. */
   async getOpen(name: string): Promise<string | null> {
     return await this.redis.get(this.keys.calls.openRun(name));
   }
@@ -115,7 +115,7 @@ export class Runs extends Part {
     return (await this.redis.exists(this.keys.run(runId).record)) === 1;
   }
 
-  /** Removes all keys, artifacts and waiting jobs of the run. */
+  /** Removes all keys and artifacts of the run, and, while its record exists, its waiting jobs and its own API key. */
   async remove(runId: string): Promise<void> {
     const { redis, keys } = this;
     const text = await redis.get(keys.run(runId).record);
@@ -204,7 +204,7 @@ export async function firstSequence(
 
 const KeyRef = z.object({ policy: z.object({ api_key_ref: z.string().nullish() }).nullish() });
 
-/** Returns the name of the API key, even from an unreadable record, so that the key can be removed with the run. */
+/** Returns the name of the API key, even from an unreadable record, so that the key can be removed with the run; null: none. */
 function keyRefOf(text: string): string | null {
   const read = readRecord(KeyRef, text);
   return 'value' in read ? (read.value.policy?.api_key_ref ?? null) : null;

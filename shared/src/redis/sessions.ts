@@ -7,7 +7,7 @@ import { parseCommitted } from './commit.ts';
 import { listenForNotifications, type Notifications } from './notifications.ts';
 import { Part } from './part.ts';
 
-/** `forgotten`: the answer has expired. `gap`: an earlier number is missing. `differs`: another command has this number. */
+/** `forgotten`: the command is no longer stored. `gap`: an earlier number is missing. `differs`: another command has this number. */
 export type PostedCommand =
   | { status: 'posted' }
   | { status: 'ended'; end: SessionEnd }

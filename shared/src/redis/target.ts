@@ -16,13 +16,13 @@ export type Target = RedisEndpoint & {
   locate?: () => Promise<RedisEndpoint>;
 };
 
-/** Maximum wait for a reply in ms. A longer wait means that the host is lost: the client then reads the address again. */
+/** Maximum wait for a reply in ms. A longer wait means that the host is lost: the client then locates the server again. */
 const SILENCE_MS = 30_000;
 const PORT = 6379;
 const SENTINEL_PORT = 26379;
 const SEVERAL = /^(rediss?)\+(sentinel|cluster):\/\/(?:(.*)@)?([^@/]+)(?:\/(.*))?$/;
 
-/** Returns the server or servers of the configured redis_url. Throws UsageError for an invalid URL or certificate. */
+/** Returns the server or servers of the configured redis_url. Throws UsageError for a missing or invalid URL, or unusable TLS files. */
 export function targetOf(config: CommonConfig): Target {
   if (config.redis_url === null) {
     throw new UsageError(

@@ -4,7 +4,7 @@
  */
 
 export type QueueRules = {
-  /** Lost locks after which the queue fails a job. */
+  /** Maximum number of lost locks; the queue fails a job that loses more. */
   maxStalledCount: number;
   /** What ends a rollout: the commit, or the queue's "job completed". */
   outcomeBy: 'commit' | 'completion';
@@ -25,7 +25,7 @@ export class ModelQueue {
     this.#rules = rules;
   }
 
-  /** As addBulk: ignores existing ids. */
+  /** Adds a job; like addBulk, ignores ids of existing jobs. */
   add(rolloutId: string): void {
     const job = this.#jobs.get(rolloutId);
     if (!job || job.state === 'gone') this.#jobs.set(rolloutId, { state: 'waiting', token: 0, stalls: 0 });
@@ -47,7 +47,7 @@ export class ModelQueue {
     job.state = job.stalls > this.#rules.maxStalledCount ? 'failed' : 'waiting';
   }
 
-  /** Returns whether the queue accepted it, which only the holder of the lock can do. */
+  /** Completes a job; returns false if the delivery no longer has the lock. */
   complete({ rolloutId, token }: Delivery): boolean {
     return this.#leave(rolloutId, token, 'gone');
   }
@@ -56,7 +56,7 @@ export class ModelQueue {
     this.#leave(rolloutId, token, 'waiting');
   }
 
-  /** Loses one job, as a restart without the last second. */
+  /** Loses one job, as a restart of Redis that loses the last second of writes. */
   lose(rolloutId: string): void {
     this.#jobs.delete(rolloutId);
   }
@@ -67,7 +67,7 @@ export class ModelQueue {
     for (const [rolloutId, { token }] of this.#jobs) if (!tokens.has(token)) this.stall({ rolloutId, token });
   }
 
-  /** Returns the state for a copy of Redis, or restores it. */
+  /** Returns a copy of the jobs for {@link restore}. */
   copy(): Copy {
     return new Map([...this.#jobs].map(([id, job]) => [id, { ...job }]));
   }

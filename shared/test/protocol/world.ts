@@ -1,4 +1,4 @@
-/** Workers, submitter, canceller and maintenance of one run; each step is one real call. */
+/** Workers, submitter, canceller and maintenance of one run. Steps call the real farm; the queue is a model. */
 import type { Redis } from 'ioredis';
 import {
   type AttemptName,
@@ -52,7 +52,7 @@ export async function openWorld(
   const queue = new ModelQueue(rules);
   const running: Attempt[] = [];
   const lives = Array(WORKERS).fill(0);
-  /** Outcomes by the queue alone: all jobs that it completed or failed. */
+  /** How often the queue completed each rollout: the outcomes, if `outcomeBy` is `completion`. */
   const completed = new Map<string, number>();
 
   const commit = async (id: string, by: AttemptName & { worker: string }, change: Partial<Result>) => {
@@ -196,7 +196,7 @@ export async function openWorld(
     }
   };
 
-  /** Runs all processes without faults until nothing changes. */
+  /** Runs all processes without faults, for enough rounds to end every rollout. */
   const finish = async (): Promise<void> => {
     for (let round = 0; round < 12 * ids.length; round++) {
       while (running.length > 0) await step({ do: 'finish', choice: 0 });

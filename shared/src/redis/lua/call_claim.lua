@@ -1,4 +1,4 @@
--- Claims a call that lost its connection or its gateway and is within its grace.
+-- Claims a call that lost its connection or its gateway and is within its grace, or (named) the call of this id.
 -- KEYS: 1 calls of this fingerprint  2 open calls  3 gateways
 -- ARGV: 1 gateway  2 named (1: the caller gave an id, which identifies one call)
 --       3 nonce of this claim: if the command is sent again, it finds the call that it claimed
@@ -24,7 +24,7 @@ for i = 1, #all, 2 do
       call.held = 0
     end
   end
-  -- A call with a name is not free until the sweep removes the expired call of this name.
+  -- A named request claims the call of its id, connected or not. If the grace of the call is over, the request waits for the sweep.
   if ARGV[2] == '1' then
     unsure = call.held == 0 and not free
     free = not unsure

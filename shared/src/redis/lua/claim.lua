@@ -1,4 +1,4 @@
--- Opens the next attempt at a rollout in its journal, unless it is committed or its run is gone.
+-- Opens the next attempt at a rollout in its journal, unless it is committed or its run is paused or gone.
 -- KEYS: 1 record  2 committed  3 journal  4 cancelled  5 paused  6.. the run's other keys (life time only)
 -- ARGV: 1 rollout id  2 worker  3 node  4 nonce of this claim (a command sent again opens no second attempt)  5 group (instance id)
 --       6 1: refuse while an attempt of another worker runs  7 nonce of the attempt to ignore, or ''

@@ -1,5 +1,5 @@
 -- Commits the result of a rollout exactly once: the first caller wins; stream, group and counters change in the same step.
--- In the same step, ends a group with enough usable results, and opens another rollout for one lost to infrastructure.
+-- In the same step, ends a group with enough usable results, and opens a rollout that replaces one failed by infrastructure.
 -- KEYS: 1 record  2 committed  3 results  4 groups  5 counts  6 totals  7 versions  8 totals of the version  9 journal
 --       10 cancelled  11 cancel epoch  12 a key that must exist: the artifact if it is in this Redis, else the record
 --       13.. the run's other keys (life time only)
