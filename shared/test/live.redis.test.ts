@@ -66,6 +66,7 @@ test('writes within a tenth of a second are sent together, in order', async () =
   );
   const told = await Promise.all(ids.map((id) => farm.live.turns(id)));
   for (const { turns } of told) expect(turns.map((one) => one.turn)).toEqual([1, 2]);
-  // All entries of one transaction have the same time.
-  expect(new Set(told.map(({ last_id }) => last_id.split('-')[0])).size).toBe(1);
+  // Two transactions would be a tenth of a second apart.
+  const times = told.map(({ last_id }) => Number(last_id.split('-')[0]));
+  expect(Math.max(...times) - Math.min(...times)).toBeLessThan(100);
 });

@@ -15,8 +15,8 @@ const SAVE_MS = 600_000;
 const POLL_MS = 50;
 /** Number of copies in the folder; a process may still read the second newest. */
 const COPIES = 2;
-/** Maximum time in ms for which writes wait, from the start of the last copy. */
-const PAUSE_MS = 60_000;
+/** Maximum time in ms for which writes wait, from the start of the last copy: longer than the copy, after which the server ends. */
+const PAUSE_MS = 2 * SAVE_MS;
 
 type CopyOptions = {
   /** Data folder of the server. */

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { CommonConfig } from '../config/keys.ts';
 import { errorMessage, UsageError } from '../failures/errors.ts';
+import { decodeUrlPart } from '../security/secret.ts';
 import { addressPath, readAddress } from './address.ts';
 import { ownerOf } from './cluster.ts';
 import type { ClientOptions, Endpoint, RedisEndpoint } from './endpoint.ts';
@@ -84,7 +85,7 @@ function severalTarget(config: CommonConfig, match: RegExpExecArray): Target {
 type Several = { secure: boolean; login: Login; endpoints: Endpoint[]; path: string };
 
 function sentinelTarget(config: CommonConfig, { secure, login, endpoints, path }: Several): Target {
-  const [name = '', database = ''] = path.split('/').map(decodeURIComponent);
+  const [name = '', database = ''] = path.split('/').map(decodeUrlPart);
   if (name === '') {
     throw new UsageError(
       `redis_url ${config.redis_url} names no master: expected redis+sentinel://host:26379,…/NAME, as in the Sentinels' "sentinel monitor NAME"`,
@@ -156,8 +157,8 @@ type UserInfo = { username: string; password: string };
 /** Returns the login from the URL; redis_username and redis_password have precedence. */
 function loginOf(config: CommonConfig, url: UserInfo = { username: '', password: '' }): Login {
   return given({
-    username: config.redis_username ?? decodeURIComponent(url.username),
-    password: config.redis_password?.reveal() ?? decodeURIComponent(url.password),
+    username: config.redis_username ?? decodeUrlPart(url.username),
+    password: config.redis_password?.reveal() ?? decodeUrlPart(url.password),
   });
 }
 

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import { maskUrl, Secret } from './secret.ts';
+import { maskSecrets, maskUrl, Secret } from './secret.ts';
 
 test('a secret is revealed only by reveal()', () => {
   const secret = new Secret('hunter2');
@@ -26,4 +26,15 @@ test.each([
   ['nothing to hide', 'nothing to hide'],
 ])('%s', (text, masked) => {
   expect(maskUrl(text)).toBe(masked);
+});
+
+test.each([
+  'redis://:sesame00@h:1/0',
+  'redis+sentinel://:sesame11@a:1,b:2/farm',
+  'rediss+cluster://user:sesame22@a:1,b:2',
+  'redis://:50%sesame@h',
+])('the password of %s is masked wherever it stands', (url) => {
+  expect(new Secret(url, maskUrl(url)).reveal()).toBe(url);
+  const password = /:([^:@]+)@/.exec(url)?.[1];
+  expect(maskSecrets(`WRONGPASS for ${password}`)).toBe('WRONGPASS for [secret]');
 });

@@ -37,14 +37,24 @@ const MOST_KNOWN = 1000;
 const LEAST_LENGTH = 6;
 
 function remember(secret: string): void {
-  // Only the password of a URL is secret.
-  const value = /^[a-z]+:\/\//.test(secret) ? decodeURIComponent(URL.parse(secret)?.password ?? '') : secret;
+  // Only the password of a URL is secret. The URL of several hosts, such as redis+sentinel://:password@a:1,b:2, has no standard form.
+  const password = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/]*?:([^/]*)@)?/i.exec(secret);
+  const value = password ? decodeUrlPart(password[1] ?? '') : secret;
   if (value.length < LEAST_LENGTH || known.has(value)) return;
   const forms = new Set([value, JSON.stringify(value).slice(1, -1), encodeURIComponent(value)]);
   const pattern = [...forms].map((form) => form.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')).join('|');
   known.set(value, new RegExp(pattern, 'g'));
   const [oldest] = known.keys();
   if (known.size > MOST_KNOWN && oldest !== undefined) known.delete(oldest);
+}
+
+/** Returns a part of a URL without percent-encoding; a part with a bare % is returned as it is. */
+export function decodeUrlPart(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 /** Masks the secrets of this process, and in any text passwords in URLs and bearer tokens. */
