@@ -45,9 +45,9 @@ export function keysFor(prefix: string) {
     live: liveKeys(key),
     /** Hash | none | counters over all runs of a kind. */
     totals: (kind: string) => key('totals', kind),
-    /** Sorted set | none; the newest 8 versions | policy versions by last commit (ms). */
+    /** Sorted set | ttl of the last run to commit; the newest 8 | policy versions by last commit (ms). */
     versions: (kind: string) => key('versions', kind),
-    /** Hash | none; removed with its version | counters of one policy version. */
+    /** Hash | ttl of the last run to commit | counters of one policy version. */
     versionTotals: (kind: string, version: string) => key('versions', kind, version),
     /** BullMQ | as BullMQ removes it | BullMQ's own keys of one queue. */
     queue: (name: string, part: string) => key(name, part),
