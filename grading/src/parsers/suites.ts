@@ -96,7 +96,7 @@ export const karma: Reader = (log) => {
   return found;
 };
 
-/** Parses a test (indentation, mark, blank, name) or a title. The last blank before a title is not counted. Null: neither. */
+/** Parses a test (mark, blank, name) or a title; null for other lines. One blank before a title does not count as indentation. */
 function karmaLine(line: string): { indent: number; status: string | null; name: string } | null {
   const indent = indentOf(line);
   const mark = line[indent];

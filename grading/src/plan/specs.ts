@@ -7,7 +7,7 @@ export type Language = 'py' | 'js' | 'c' | 'go' | 'java' | 'php' | 'rb' | 'rs';
 
 export type Spec = {
   language: Language;
-  /** Python has exactly one command, to which the script appends the names of test files. */
+  /** For Python, the script appends the names of test files to the last command. */
   testCommands: string[];
   install: string | null;
   evalCommands: string[];
@@ -38,7 +38,7 @@ function repoIn(tableName: TableName, name: string): Repo | undefined {
 }
 
 /**
- * Returns how the tests of an instance run. Fields of a row override the table. A row with a test command needs no table.
+ * Returns how the tests of an instance run. Fields of a row override the table. A row with a test command needs no entry in it.
  *
  * @throws SwefarmError `instance_invalid` if the row has no test command and no eval_script, and the table has no command
  */
