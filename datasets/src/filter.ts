@@ -16,7 +16,7 @@ export type DatasetFilters = {
   first?: number | undefined;
 };
 
-/** Whether a row passes the filters `ids`, `match` and `repos`. */
+/** Whether a row passes the filters `ids`, `match` and `repos`. A row whose id is no string passes. */
 export function isNamed(
   id: unknown,
   repo: unknown,

@@ -8,7 +8,7 @@ import type { RawRow } from './problem.ts';
 /** Maximum size of a JSON file, because V8 strings end at 512 MiB. JSONL and parquet files have no such limit. */
 const MOST_BYTES = 500 * 1024 ** 2;
 
-/** Yields the rows of a JSON text. @throws UsageError if the text is not JSON or is too long */
+/** Yields the rows of JSON text. Reads invalid JSON that begins with `{` as JSONL. @throws UsageError for other invalid or too long text */
 export async function* parseJsonText(path: string, stream: Readable): AsyncGenerator<RawRow> {
   const bytes = await readAll(path, stream);
   const text = textOf(bytes);

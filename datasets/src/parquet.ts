@@ -12,7 +12,7 @@ import { COLUMNS, ID_COLUMNS } from './families/registry.ts';
 import { mapLeaves, type Row } from './fields/fields.ts';
 import type { RawRow } from './problem.ts';
 
-/** Yields the columns that an instance needs. @throws UsageError if the file is truncated or damaged, or has no known column */
+/** Yields the rows with the columns in `COLUMNS`. @throws UsageError if the file is damaged or has none of `ID_COLUMNS` */
 export async function* readParquet(path: string): AsyncGenerator<RawRow> {
   const file = await asyncBufferFromFile(path);
   const { metadata, present } = await guarded(path, 0, async () => {

@@ -84,7 +84,7 @@ test('an issue names its own pictures only, and a row whose tests need pictures 
   const { problem_statement } = instance(of([]));
   expect(problem_statement).toBe('It breaks.\n\nPictures of the issue:\nhttps://x.example/issue.png\n');
   expect(problems(of(['b.png']))).toEqual(['image_assets.test_patch']);
-  // 5.0.2, whose rows have a script, puts the pictures of the fix beside every patch.
+  // swebench 5.0.2, whose rows have a script, adds the pictures of the fix to every evaluation.
   const latest = { eval_script: 'npm test', log_parser: 'jest', eval_type: 'pass_and_fail', image: 'x/y:1' };
   expect(toInstance('line 1', row({ ...of([]), ...latest }))).toMatchObject({
     problems: [{ field: 'image_assets.patch', ungradable: expect.stringContaining('pictures of the fix') }],

@@ -65,8 +65,9 @@ type Unwrapped = {
 };
 
 /**
- * Unwraps rows of NeMo Gym's swe_agents, which contain the dataset row as JSON text in the metadata of a request. As in Gym's `run_swe_agents`, columns beside the wrapper override the
- * fields of the metadata, and fields of the metadata override the columns of the text.
+ * Unwraps rows of NeMo Gym's swe_agents, which contain the dataset row as JSON text in the metadata of a request. As in Gym's
+ * `run_swe_agents`, fields of the metadata override the columns of the text. Columns beside the wrapper override both if
+ * `problem_statement` or `FAIL_TO_PASS` is one of them.
  */
 function unwrap(row: Row): Unwrapped {
   const metadata = asRow(asRow(row.responses_create_params)?.metadata);

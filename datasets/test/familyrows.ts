@@ -87,7 +87,7 @@ const PRO = {
 const RUN_SCRIPT = '#!/bin/bash\npytest -v $(tr , " " <<<"$1")\n';
 const PARSER = 'import json, sys\njson.dump({"tests": []}, open(sys.argv[3], "w"))\n';
 
-/** The folders of SWE-bench Pro's repository with the files of its row. */
+/** Writes the files of SWE-bench Pro's row into `folder`, with the folders of SWE-bench Pro's repository. */
 export async function writeProFiles(folder: string): Promise<void> {
   const files = {
     [`run_scripts/${PRO_ID}/run_script.sh`]: RUN_SCRIPT,
@@ -177,7 +177,7 @@ const wrapped = (instance_id: string, dataset_name: string, row: Record<string, 
   },
 });
 
-/** By the name of the form. SWE-bench Pro's row needs {@link writeProFiles}. */
+/** Rows by family and form. SWE-bench Pro's row needs {@link writeProFiles}. */
 export const FAMILY_ROWS: Readonly<Record<string, Record<string, unknown>>> = {
   'r2e-gym': {
     repo_name: 'calc',

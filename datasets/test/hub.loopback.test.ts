@@ -18,7 +18,7 @@ const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).dig
 const gitHash = (bytes: Buffer): string =>
   createHash('sha1').update(`blob ${bytes.length}\0`).update(bytes).digest('hex');
 
-/** A server with the routes of a hub, and a store for large files. `faults` replace single answers. */
+/** Faults of the hub, and of the store that serves the large files of the hub. */
 type Faults = {
   /** True: the fault wrote the answer. */
   api?: (request: IncomingMessage, response: ServerResponse) => boolean;
@@ -150,7 +150,7 @@ test('the token goes to the hub and never to the host of a redirect', async () =
   expect(requests.filter(({ at }) => at === 'store').map(({ token }) => token)).toEqual([undefined]);
 });
 
-/** The size of the partial file. */
+/** Returns the size of the partial file in bytes. */
 const partSize = (file: string): number => {
   const part = readdirSync(dirname(file)).find((name) => name.endsWith('.part'));
   return part === undefined ? 0 : statSync(join(dirname(file), part)).size;
@@ -163,7 +163,7 @@ test('an interrupted download resumes at its byte', async () => {
       if (!first()) return false;
       response.writeHead(200, { 'content-length': ROWS.length });
       response.write(ROWS.subarray(0, 100_000));
-      // A reset discards unread bytes, so it waits for the first byte on the disk.
+      // A reset discards unread bytes, so the server resets the connection after the first byte is on disk.
       void vi
         .waitFor(() => expect(partSize(file)).toBeGreaterThan(0), 100_000)
         .then(() => response.destroy());

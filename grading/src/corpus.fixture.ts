@@ -1,4 +1,4 @@
-/** Calls of other families' own code with their results, on machines that have them beside the repository. */
+/** Reads recorded calls of the families' own code, with the results. Only some machines have these files beside the repository. */
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, type TestContext } from 'vitest';
 import type { Dialect, ReaderContext } from './parsers/reader.ts';
@@ -11,7 +11,7 @@ export type FamilyCase<E = Record<string, unknown>> = {
   expected: E;
 };
 
-/** The cases of a family; none if they are not beside the repository. */
+/** Returns the cases of a family; none if the file is not beside the repository. */
 export function familyCases<E = Record<string, unknown>>(file: string): FamilyCase<E>[] {
   const path = new URL(`../../../shared/grading/families/${file}.jsonl`, import.meta.url);
   if (!existsSync(path)) return [];

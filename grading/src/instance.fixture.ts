@@ -58,7 +58,7 @@ export const instance = (changes: Partial<Instance> = {}): Instance => ({
   ...changes,
 });
 
-/** The same instance without test command and parser. */
+/** Returns an {@link instance} without test command and log parser. */
 export function fromTable(changes: Partial<Instance>): Instance {
   const { test_cmd: _command, log_parser: _parser, ...rest } = instance(changes);
   return rest;

@@ -106,7 +106,7 @@ test("nv-internal-1: NeMo's lists of tests win over the row's, and one may be em
   const [failing, passing] = lists({});
   expect(lists({ fail_to_pass_select: '["chosen"]' })).toEqual([['chosen'], passing]);
   expect(lists({ pass_to_pass_select: ['kept'] })).toEqual([failing, ['kept']]);
-  // An empty list wins too.
+  // An empty list also takes precedence.
   expect(lists({ pass_to_pass_select: '[]' })).toEqual([failing, []]);
   const none = toInstance('line 1', wrapped({ fail_to_pass_select: [], pass_to_pass_select: [] }));
   expect(none).toMatchObject({ problems: [{ expected: 'at least one test' }] });
@@ -167,7 +167,7 @@ test('each real row: the image, the grader, and a hash of the plan, or why there
       rows += 1;
       const row = openRow(raw.where, raw.value);
       const found = row.read();
-      // Rows without a plan get one from the planner here.
+      // `summary` makes a plan for a row without a plan.
       seen[`${file} ${String(row.id)}`] =
         'instance' in found
           ? `${found.instance.family} ${found.instance.image} ${summary(found.instance)}`

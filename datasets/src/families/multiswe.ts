@@ -130,7 +130,7 @@ function taskOf(read: FieldReader): string {
 
 const firstOf = (value: unknown): unknown => (Array.isArray(value) ? value[0] : value);
 
-/** Returns the tests that only the fix makes pass, and those that passed before. Class lists of a row override its stage results. */
+/** Returns the tests that only the fix makes pass, and the tests that passed before. Class lists of a row override stage results. */
 function listsOf(stages: Stages): Pick<InstanceDraft, 'FAIL_TO_PASS' | 'PASS_TO_PASS'> {
   const all = Object.entries(stages);
   const hasLists = all.some(([, { class: own }]) => own !== undefined);

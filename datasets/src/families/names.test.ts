@@ -24,7 +24,7 @@ const SMITH = row({
   instance_id: 'mewwts__addict.75284f95.func_basic__12345678',
   image_name: 'jyangballin/swesmith.x86_64.mewwts_1776_addict.75284f95',
 });
-/** Forms of rows by names of datasets; the last part of any other name is its form. */
+/** Artificial row in the form of each dataset, by pattern of the dataset's name. */
 const FORMS: readonly [names: RegExp, form: Record<string, unknown> | undefined][] = [
   [/^swe-bench-ext$/, named('swe-bench-ext')],
   [/^deepswe$/, named('deepswe')],

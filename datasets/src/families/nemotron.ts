@@ -23,7 +23,7 @@ const SELECTED = {
 
 const APPLY = 'git apply --ignore-space-change --ignore-whitespace --reject -v';
 
-/** Differs from SWE-bench Pro in the apply command and the columns of the test lists (`NVInternalDatasetProcessor` of NeMo Gym). */
+/** Reads a row like SWE-bench Pro, with another apply command, timeout and test columns (`NVInternalDatasetProcessor` of NeMo Gym). */
 function readInternal(read: FieldReader, context: RowContext): InstanceDraft {
   const made = readPro(read, context, SELECTED);
   if (read.image() === null && !read.optionalText('dockerhub_tag'))

@@ -46,7 +46,7 @@ const lastPart = (text: unknown, divider: string): string =>
 
 const filled = (value: unknown): boolean => value !== undefined && value !== null && value !== '';
 
-/** Returns the id in NeMo's wrapper, or `<repository>-<commit>` for rows without wrapper. */
+/** Returns the column `instance_id` (NeMo's copies have one), or else `<repository>-<commit>`; undefined if both are missing. */
 function idOf(row: Row): unknown {
   if (filled(row.instance_id)) return row.instance_id;
   const commit = row.commit_hash ?? lastPart(row.docker_image, ':');
@@ -146,7 +146,7 @@ function expectedOf(read: FieldReader): Record<string, string> {
   return expected as Record<string, string>;
 }
 
-/** Returns the gold patch without test files, as R2E-Gym does; '' if the row has no patch. */
+/** Returns the gold patch of Python files that are no tests, as R2E-Gym does, or else the column `patch`; '' if both are missing. */
 function goldOf(read: FieldReader): string {
   const given = read.row.parsed_commit_content ?? null;
   if (given === null || given === '') return read.optionalText('patch') ?? '';
@@ -191,7 +191,7 @@ const environmentWith = (tests: Setup): Grading['environment'] => ({
   setup: [...SETUP, tests],
 });
 
-/** Setup steps of R2E-Gym, which also ignores their failures. A separate step links the tests for the evaluation only. */
+/** Setup steps of R2E-Gym, which also ignores their failures. A separate step moves or links the tests, only for the evaluation. */
 const SETUP: readonly Setup[] = [
   {
     name: 'link the Python environment',

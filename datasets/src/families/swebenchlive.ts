@@ -66,7 +66,7 @@ function testsOf(read: FieldReader): ReturnType<typeof readTests> {
 const APPLY = 'git apply --reject --whitespace=nowarn';
 const WINDOWS = /\.win\.|windows|_win\b/i;
 
-/** Returns a script that runs all commands in one shell. The log contains only the output that the parser reads. */
+/** Returns a script that runs each list of commands in one shell. The log contains only the output that the parser reads. */
 function scriptOf(read: FieldReader): string {
   const joined = (name: string): string => read.commands(name).map(unescaped).join(' ; ');
   const [rebuild, tests, print] = [joined('rebuild_cmds'), joined('test_cmds'), joined('print_cmds')];

@@ -1,5 +1,5 @@
 /**
- * Reads rows of SWE-rebench V2: `install_config` names the commands and one of 76 parsers, and each row has an image. The dataset's own
+ * Reads rows of SWE-rebench V2: `install_config` names the commands and a parser, and each row has an image. The dataset's own
  * verdict requires that exactly the listed tests pass; trainers require at least these tests. Rules: SWE-rebench/SWE-rebench-V2 c71902a.
  */
 import { heredoc, quoted } from '../fields/bash.ts';

@@ -146,7 +146,7 @@ test('the plan of every project', () => {
   expect(`${plans.sort().join('\n')}\n`).toMatchSnapshot();
 });
 
-/** Commands and files of SWE-smith's own code, on machines that have them beside the repository. */
+/** Test commands and files as SWE-smith's own code returns them. Only some machines have this file beside the repository. */
 const CORPUS = new URL('../../../../shared/grading/families/swe-smith.jsonl', import.meta.url);
 type CommandCase = {
   case: string;

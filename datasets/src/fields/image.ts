@@ -1,6 +1,6 @@
 /** Names of container images in dataset rows. */
 
-/** Whether an image is a folder or an archive on this machine: a scheme and an absolute path, or the path of a .sif file. */
+/** Whether an image is a folder or an archive on this machine: a scheme and an absolute path, or the absolute path of a .sif file. */
 export const isImagePath = (image: string): boolean =>
   /^((dir|host\+dir|docker-archive|oci|sif):\/[^\n]+|\/[^\n]+\.sif)$/.test(image);
 

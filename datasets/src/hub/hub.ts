@@ -91,8 +91,8 @@ const PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 300_000;
 
 /**
- * Sends a GET request and returns an answer with status 2xx or 416. Retries temporary failures, after the time in Retry-After. Follows
- * redirects itself, because only the origin of the hub may receive the token.
+ * Sends a GET request and returns an answer with status 2xx or 416. Retries temporary failures after the time in Retry-After, or after
+ * increasing pauses. Follows redirects itself, because only the origin of the hub may receive the token.
  */
 export async function ask(
   hub: HubAddress,

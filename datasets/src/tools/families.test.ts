@@ -1,4 +1,4 @@
-/** Rows of every family in another form: the same instance, or refused by name. */
+/** Converts rows of every family. A converted row is the same instance; any other row is refused with a reason. */
 
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { beforeAll, expect, test } from 'vitest';

@@ -85,8 +85,8 @@ export function parseParts(text: string): Part[] {
 }
 
 /**
- * Returns the part of each row, by position (`where`). By instance, the sizes are exact. By repository, all rows of a repository are in one
- * part: repositories are assigned in random order, each to the part that lacks the most rows.
+ * Returns the part of each row, by position (`where`). Rows with the same id, or by repository all rows of a repository, are
+ * in one part: these groups are assigned in random order, each to the part that lacks the most rows.
  */
 export async function splitRows(
   file: VerbatimFile,

@@ -73,7 +73,7 @@ type JsonItem = {
   text: string;
 };
 
-/** Yields the rows of `json`, which must be valid JSON, as texts, so that no number loses a digit. @throws UsageError if `json` is neither a list nor an object */
+/** Yields the rows of valid JSON as texts, so that no number loses a digit. @throws UsageError for neither a list nor an object */
 function* splitJson(path: string, json: string): Generator<JsonItem> {
   const scan = new Scanner(json);
   const open = scan.next();

@@ -7,7 +7,7 @@ import { planEvaluation } from '../plan/plan.ts';
 import { gradeEvaluation } from '../report/grade.ts';
 import { parserName, readLog } from './registry.ts';
 
-/** Logs with the maps of the real harnesses, on machines that have them beside the repository. */
+/** Logs, and the outcomes that the real harnesses read. Only some machines have this folder beside the repository. */
 const CORPUS = new URL('../../../../shared/grading/corpus/', import.meta.url);
 const DIALECTS: [Dialect, string][] = [
   ['4.1.0', 'swebench_4_1_0'],

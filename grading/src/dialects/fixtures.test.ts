@@ -32,7 +32,7 @@ describe.each(Object.entries(fixtures))('%s', (name, { version, expected }) => {
 
 test('every parser of every harness has a log of its format', () => {
   const covered = new Set(Object.values(fixtures).flatMap((fixture) => Object.keys(fixture.expected)));
-  // Two parsers choose another one by the number of the pull request, one is an alias.
+  // Two parsers select another parser by the number of the pull request, and `carbon` is an alias.
   const choosers = ['jekyll', 'immutable_js', 'carbon'];
   for (const dialect of DIALECTS) {
     // SWE-rebench V1 names the same readers by repositories.

@@ -10,7 +10,7 @@ const LOGS = readdirSync(FIXTURES)
   .filter((name) => name.endsWith('.log'))
   .map((name) => readFileSync(new URL(name, FIXTURES), 'utf8'));
 
-/** 4.1.0 and SWE-Gym share their readers with 5.0.2. */
+/** 4.1.0 and SWE-Gym have the readers of 5.0.2, except SWE-Gym's `pytest_pydantic`. */
 const OTHERS = DIALECTS.filter((dialect) => dialect !== '4.1.0' && dialect !== 'swegym');
 const READERS = OTHERS.flatMap((dialect) => parserNames(dialect).map((parser) => ({ dialect, parser })));
 

@@ -54,7 +54,7 @@ export const dartMelos = byStrippedLine((line, found) => {
 
 const TIME = String.raw`^\d+:\d+\s+\+\d+(?:\s+~\d+)?(?:\s+-\d+)?:\s+`;
 
-/** Reads `00:01 +1 -1: /file.dart: name [E]`; `[E]` marks a failed test. */
+/** Reads `00:01 +1 -1: /file.dart: name [E]`. `[E]` marks a failed test, or an error if the file did not load. */
 export const dartExpanded = forms(
   [
     [py`${TIME}loading (?<name>/.*) \[E\]$`, 'ERROR'],

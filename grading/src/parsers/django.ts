@@ -15,7 +15,7 @@ export const django: Reader = (log) => {
   return found;
 };
 
-/** Reads one line and returns the test to which a later line `ok` belongs. */
+/** Reads one line and returns the test to which a later line `ok` belongs; null if there is none. */
 function readLine(line: string, previous: string | null, found: Map<string, string>): string | null {
   if (line.includes(VERSION_TEST)) found.set(VERSION_TEST, 'PASSED');
   const open = line.includes(' ... ') ? before(line, ' ... ') : previous;

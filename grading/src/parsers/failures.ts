@@ -119,7 +119,7 @@ function withoutJson(log: string): string {
 const isWhole = (text: string, open: string, close: string): boolean =>
   text.startsWith(open) && text.endsWith(close);
 
-/** Removes each `<tag>…</tag>` from the start of the text on. Openings of the same tag inside a removed block remain. */
+/** Removes each `<tag>…</tag>`, first to last. Openings of the same tag inside a removed block remain. */
 function withoutXml(text: string): string {
   const tag = /<([\p{L}\p{N}_]+)>/gu;
   let rest = text;

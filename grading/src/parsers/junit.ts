@@ -7,7 +7,7 @@ export type JUnitCase = {
   name: string;
   /** Attribute `file`; '' if the runner does not write the attribute. */
   file: string;
-  /** Status of the worst child element. pytest writes `skipped` for XFAIL too. */
+  /** Worst status of the elements inside; PASSED if none has a status. pytest writes `skipped` for XFAIL too. */
   status: 'PASSED' | 'FAILED' | 'ERROR' | 'SKIPPED';
 };
 

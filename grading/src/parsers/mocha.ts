@@ -57,7 +57,7 @@ function titles(result: unknown, list: 'failures' | 'passes'): string[] {
   });
 }
 
-/** Version 1.27 of Next runs cypress; other versions run karma under xvfb. */
+/** Version 1.27 of Next runs cypress. Other versions run karma under xvfb. */
 export const next: Reader = (log, context) =>
   context.instance.version === '1.27' ? nextCypress(log) : nextKarma(log);
 
@@ -156,7 +156,7 @@ export const lighthouse: Reader = (log, context) => {
   return found;
 };
 
-/** Returns the text between the last `open` and the last `close` after it. */
+/** Returns the text from the last `open` (or the start) to the last `close` after it (or the end). */
 function section(text: string, open: string, close: string): string {
   const from = text.lastIndexOf(open);
   const rest = from < 0 ? text : text.slice(from + open.length);

@@ -7,7 +7,7 @@ const STATUS_WORDS = ['FAILED', 'PASSED', 'SKIPPED', 'ERROR', 'XFAIL'] as const;
 /** Count in `SKIPPED [3] path:line: reason`, a line that names no test. Only swebench 5.0.2 ignores the line. */
 const SKIP_COUNT = py`^\[\d+\]$`;
 const COLOR = /\[\p{Nd}+m/gu;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what the harness deletes
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the harness deletes control characters
 const CONTROL = /[\x01-\x1f]/g;
 
 /** Returns the status words that the harness reads. SWE-rebench V2 ignores XFAIL. */

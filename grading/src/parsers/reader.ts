@@ -1,4 +1,4 @@
-/** The type of all log parsers. A reader takes a log and returns the outcome of each test. */
+/** The type of all log parsers, which return the outcome of each test in a log, and functions that make readers from patterns. */
 import type { Instance } from '@swefarm/shared';
 import { shortLines, strip } from '../text/pythontext.ts';
 
@@ -20,7 +20,7 @@ export type ReaderContext = {
 };
 
 /**
- * Returns test name → status word; the last line about a test counts. The result is a Map because names are hostile text (`__proto__`).
+ * Returns test name → status word. By default, the last line about a test counts. The result is a Map because names are hostile text.
  * A reader throws RangeError or SyntaxError where the harness raises an exception and writes no report.
  */
 export type Reader = (log: string, context: ReaderContext) => Map<string, string>;
@@ -58,7 +58,7 @@ export const STATUS: Readonly<Record<string, string>> = Object.fromEntries(
   Object.entries(WORDS).flatMap(([status, words]) => words.split(', ').map((word) => [word, status])),
 );
 
-/** Pattern of lines about a test. Its group `name` is the test. Its group `word` or the second item gives the status. */
+/** Pattern of lines about a test. The group `name` is the test. The second item, or else the group `word`, gives the status. */
 type Form = RegExp | readonly [line: RegExp, status: string];
 
 type Store = (found: Map<string, string>, name: string, status: string) => void;
@@ -86,7 +86,7 @@ const byForms =
 
 /** Returns a reader that takes a test from each stripped line. The first form that matches a line counts. */
 export const forms = byForms(byStrippedLine);
-/** Returns a reader like {@link forms} of whole lines. */
+/** Returns a reader like {@link forms}, but the lines keep their leading and trailing blanks. */
 export const wholeLineForms = byForms(byLine);
 
 function setLast(found: Map<string, string>, name: string, status: string): void {

@@ -106,7 +106,7 @@ const minitestClasses: Reader = (log) => {
   return found;
 };
 
-/** SWE-rebench misspells some names. */
+/** Readers by name. SWE-rebench misspells some names. */
 export const REBENCH: Readers = {
   cpp: cppPytest,
   cpp_v2: forms([py`^Test\s+(?<name>.*\S)\s+(?<word>passed|failed|skipped)$`], { store: setUnlessFailed }),

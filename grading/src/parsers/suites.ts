@@ -1,4 +1,4 @@
-/** Reads runners that show the suites of a test by indentation: calypso (jest) and karma. */
+/** Reads runners that show the suites of a test by indentation: jest in wp-calypso, and karma. */
 import { indentOf, isSpace, linesOf, strip } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
@@ -59,7 +59,7 @@ function readBlock(block: string, suites: SuiteStack, found: Map<string, string>
 
 const TIME = /\(\d+ms\)/;
 
-/** Throws RangeError, as the harness does, unless blanks surround the mark and any time is at the end of the line. */
+/** Returns the title without a time. @throws RangeError unless blanks surround the mark and any time is last, as in the harness */
 function testName(line: string, mark: string): string {
   const at = line.indexOf(mark);
   if (at === 0 || !isSpace(line[at + 1])) throw new RangeError('no match');
@@ -96,7 +96,7 @@ export const karma: Reader = (log) => {
   return found;
 };
 
-/** Parses a test (indentation, mark, blank, name) or a title. The last blank before a title does not count as indentation. */
+/** Parses a test (mark, blank, name) or a title; null for other lines. One blank before a title does not count as indentation. */
 function karmaLine(line: string): { indent: number; status: string | null; name: string } | null {
   const indent = indentOf(line);
   const mark = line[indent];

@@ -11,7 +11,7 @@ const attempt = (command: string): ApplyAttempt => ({ name: command, argv: [...c
 
 type Application = Pick<InstancePlan, 'patch_path' | 'apply' | 'reset_between' | 'already_applied' | 'blank'>;
 
-/** Commands that apply a patch, in order. After a failed `--reject`, swebench 5.0.2 resets the tree and 4.1.0 does not. */
+/** Commands that apply a patch, in order. After a failed command, swebench 5.0.2 resets the tree and 4.1.0 does not. */
 export const APPLICATION: Record<GraderName, Application> = {
   'swebench-4.1.0': {
     patch_path: PATCH,

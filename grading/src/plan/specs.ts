@@ -7,7 +7,7 @@ export type Language = 'py' | 'js' | 'c' | 'go' | 'java' | 'php' | 'rb' | 'rs';
 
 export type Spec = {
   language: Language;
-  /** Python has exactly one command, to which the script appends the names of test files. */
+  /** For Python, the script appends the names of test files to the last command. */
   testCommands: string[];
   install: string | null;
   evalCommands: string[];
@@ -38,9 +38,9 @@ function repoIn(tableName: TableName, name: string): Repo | undefined {
 }
 
 /**
- * Returns how the tests of an instance run. Each field of the row overrides the table; a row with a test command needs no entry there.
+ * Returns how the tests of an instance run. Fields of a row override the table. A row with a test command needs no entry in it.
  *
- * @throws SwefarmError `instance_invalid` if neither the row nor the table has a test command
+ * @throws SwefarmError `instance_invalid` if the row has no test command and no eval_script, and the table has no command
  */
 export function specOf(instance: Instance, tableName: TableName): Spec {
   const repo = repoIn(tableName, instance.repo);

@@ -10,7 +10,7 @@ import { gradeEvaluation } from '../report/grade.ts';
 import { planEvaluation } from './plan.ts';
 import { knownRepos, knownVersions } from './specs.ts';
 
-/** As the rows of SWE-Gym write them: id without its number. */
+/** Repositories as in the rows of SWE-Gym. */
 const REPOS = [
   'getmoto/moto',
   'pandas-dev/pandas',
@@ -187,7 +187,7 @@ const LOGS: Record<Repo, { file: string; passed: [string, string]; others: Recor
 const digest = (value: unknown): string =>
   createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 12);
 
-/** The versions that share a plan, by its description. */
+/** Returns the versions of a repository, by a description of the plan that they share. */
 function plansOf(repo: Repo): Record<string, string> {
   const versionsByText: Record<string, string[]> = {};
   for (const version of knownVersions('swegym', repo)) {

@@ -11,7 +11,7 @@ beforeEach(() => {
   folder = temporaryFolder('programs');
 });
 
-/** Runs the program of a source on this machine, its paths moved into a folder of its own. */
+/** Runs the program of a source on this machine, with all its paths moved into a temporary folder. */
 function run(
   source: ProgramSource,
   inputs: Record<string, string>,

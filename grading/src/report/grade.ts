@@ -42,7 +42,7 @@ export type EvaluationFacts = {
 
 /**
  * Grades an evaluation. `resolved` is null if there is no patch or the grader gives no verdict, and false if the harness does not count the
- * row as resolved: an empty, too large or inapplicable patch, a timeout, an unreadable log. `modelPatch` affects only `trust`.
+ * row as resolved, as for a patch that is too large or does not apply, a timeout, or an unreadable log. `modelPatch` affects only `trust`.
  */
 export function gradeEvaluation(
   instance: Instance,

@@ -1,4 +1,4 @@
-/** Writes reports in the file formats of the harnesses. */
+/** Makes the contents of the harnesses' report files. */
 import type { Report } from '@swefarm/shared';
 import { guessInfra, type InfraGuess } from './infra.ts';
 

@@ -7,7 +7,7 @@ import { smithProject } from '../plan/smith/projects.ts';
 import { gradeEvaluation } from './grade.ts';
 import { officialReport } from './official.ts';
 
-/** Whole test outputs with the report.json that SWE-smith's own code makes of them; beside the repository, on machines that have them. */
+/** Test logs, and the report.json that SWE-smith's own code makes from each. Only some machines have this file beside the repository. */
 const CORPUS = new URL('../../../../shared/grading/families/swe-smith.jsonl', import.meta.url);
 type Case = {
   case: string;

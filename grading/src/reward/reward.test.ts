@@ -67,7 +67,7 @@ const TABLE: [row: string, changes: Partial<RewardFacts>, gives: Gives][] = [
   ['not_evaluated', notRun, 'evaluation_lost'],
   ['resolved', { trust: 'suspicious' }, 1],
   ['unresolved', { resolved: false }, 0],
-  // A grader that gives a number; the verdict beside it, where there is one, stays what it is.
+  // If the grader gives a number, the number is the reward. The verdict does not change.
   ['scored', { score: 0.25, resolved: null }, 0.25],
   ['scored', { score: 1, resolved: null }, 1],
   ['scored', { score: 0, resolved: null }, 0],
@@ -103,7 +103,7 @@ describe('overrides', () => {
     const verdict = REWARD_ROWS.find((row) => row.row === name)?.verdict;
     return typeof verdict === 'object' && 'failed' in verdict;
   };
-  /** Facts that meet the row: its own case; for rows that grade by default, those of the limit that names them. */
+  /** Returns a case that the row matches: the case of the table, or a case with the limit that has the name of the row. */
   const meeting = (name: string): Case => {
     const own = CASES.find((entry) => entry.row === name);
     if (own) return own;

@@ -33,7 +33,7 @@ const ROWS = [
     verdict: { failed: 'policy_slow' },
   },
   {
-    // The policy answered at its usual speed. The time limit cut the rollout, so the result proves nothing about the model.
+    // The policy was not slow, or its speed is unknown. The time limit cut the rollout, so the result proves nothing about the model.
     row: 'policy_time',
     when: { exit_status: ['time_limit'], policy_share: { at_least: 0.5 }, training: [true] },
     verdict: { reward: null },

@@ -19,7 +19,7 @@ function converted(source: string): string {
 export const py = (text: TemplateStringsArray, ...parts: string[]): RegExp =>
   new RegExp(converted(String.raw(text, ...parts)), 'u');
 
-/** Compiles a pattern of the end of a text. It is matched backwards from the end, so also `\s*\d+s` takes linear time. */
+/** Compiles a pattern of the end of a text. The pattern is matched backwards from the end, so even `\s*\d+s` takes linear time. */
 export const ending = (text: TemplateStringsArray, ...parts: string[]): RegExp =>
   new RegExp(`$(?<=(${converted(String.raw(text, ...parts))}))`, 'u');
 

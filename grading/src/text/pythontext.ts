@@ -21,7 +21,7 @@ export function* linesOf(text: string): Generator<string> {
   yield text.slice(start);
 }
 
-/** Maximum length of a line that a pattern gets. V8 throws RangeError for `.+` over 8 million characters. No name of a test is as long. */
+/** Maximum length of a line that a pattern gets. V8 throws RangeError for `.+` over 8 million characters. */
 const MOST_LINE = 4_000_000;
 
 /** Yields the lines like {@link linesOf}, without the characters beyond the maximum length of a line. */

@@ -9,7 +9,7 @@ const PYTEST =
   /\/bin\/(?:pytest|py\.test)$|\/site-packages\/(?:_pytest|pytest|pluggy|iniconfig|tox|coverage)\//;
 const STARTUP =
   /\/(?:sitecustomize|usercustomize)\.py$|\/lib\/python3[^/]*\/(?:site|os|sys|unittest|importlib|encodings)(?:\/[^/]+)?\.py$|^\/etc\/profile|^\/etc\/bash\.bashrc$|^\/root\/\.(?:bashrc|bash_profile|profile)$/;
-/** Files that all programs load, the eval script, and git hooks (without samples), which run when the tests are reset. */
+/** Files that all programs load, the eval script, and git's hooks (without samples) and attributes, which act when tests are reset. */
 const MACHINERY =
   /^\/etc\/ld\.so\.preload$|^\/eval\.sh$|\/\.git\/(?:hooks(?:\/(?![^/]*\.sample$)|$)|info\/attributes$)/;
 /** Matches a line of git's configuration, `path:line`, except lines of git-lfs, which some images contain. */

@@ -47,11 +47,11 @@ function whole(log: string, dialect: Dialect, failed: boolean): string {
   return `${before}+ : '>>>>> Start Test Output'\n+ pytest -rA\n${log}\n+ SWEBENCH_TEST_EXIT_CODE=${code}\n+ : '>>>>> End Test Output'\n+ echo '>>>>> Test Exit Code: ${code}'\n${after}`;
 }
 
-/** The verdict of each harness that has the parser, where some test passed. */
+/** Returns a case for each harness that has the parser and reads a passed test. */
 function casesOf(name: string, parser: string, log: string): Case[] {
   return DIALECTS.flatMap((dialect) => {
     const known = parserName(parser, dialect);
-    // This one reads a log that is nothing but XML, which no script leaves.
+    // This parser reads a log that contains only XML, which no script prints.
     if (known === null || known === 'parse_test_report') return [];
     let found = statuses();
     try {
@@ -121,7 +121,7 @@ const disguised = (log: string, { newline, style, prefix, every, spares }: Disgu
     })
     .join(newline);
 
-/** Verdict and trust must not change while the parser reads the same. Returns the share of disguises that the parser reads the same. */
+/** Checks that verdict and trust do not change if the parser reads the same outcomes. Returns the share of such disguises. */
 function checkCases(cases: readonly Case[], runs: number): number {
   let same = 0;
   const property = fc.property(fc.constantFrom(...cases), DISGUISE, (one, disguise) => {

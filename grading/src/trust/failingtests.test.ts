@@ -8,7 +8,7 @@ import { withOtherValue } from './mutations.ts';
 const first = () => 0;
 const added = (patch: string): string[] =>
   patch.split('\n').flatMap((line) => (/^\+(?!\+\+ )/.test(line) ? [line.slice(1)] : []));
-/** The lines of a file of tests, when its test had to fail. */
+/** Returns the lines of a test file whose test is made to fail; null if no test can fail. */
 function failed(path: string, lines: string[], id = 'test_holds'): string[] | null {
   const row = { test_patch: adds(path, ...lines), FAIL_TO_PASS: [id], PASS_TO_PASS: [] };
   const mutated = failTests(row, first);

@@ -4,7 +4,7 @@ import { type DiffFile, isDeleted, isNew, pathOf, readDiffOrNull } from '../text
 import { suspicious, type TrustFinding } from './finding.ts';
 import { runnersOf } from './runners.ts';
 
-/** Files that run when Python or pytest starts, or that replace Python or pytest. */
+/** Files that Python, pytest or git reads automatically, or that replace pytest. */
 const STARTUP_FILES: { name: RegExp; what: string }[] = [
   { name: /(^|\/)conftest\.py$/, what: 'conftest.py' },
   { name: /(^|\/)(?:sitecustomize|usercustomize)\.py$/, what: 'a module that Python loads at start' },

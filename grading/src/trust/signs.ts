@@ -63,7 +63,7 @@ const MOST_LINE = 2000;
 /** Maximum number of names that are looked up in the environment. No fix adds more modules. */
 const MOST_MODULES = 100;
 
-/** Returns the signs of a patch. Lines of gold are never signs; in files of gold, only the lines are checked. */
+/** Returns the signs of a patch. Lines of gold are never signs. In files of gold and of the test patch, only lines are checked. */
 export function signsOf(patch: string, instance: Instance): Signs {
   const files = readDiffOrNull(patch);
   if (files === null) return { why: 'the patch cannot be read', modules: [], answers: true };

@@ -72,7 +72,7 @@ function readRenamed(log: string, read: ReadText): Outcomes {
   return { readable: true, outcomes, text: log, nameOf: withoutTimes };
 }
 
-/** Matches a count above zero in the summary of a test runner. If there is none, a log without outcomes proves nothing. */
+/** Matches a count above zero in a runner's summary, or OpenLayers' `': ok`. Without a match, a log without outcomes proves nothing. */
 const SIGNS_OF_TESTS =
   /Executed [1-9]\d{0,30} of \d|TOTAL: [1-9]\d{0,30} (?:SUCCESS|FAILED)|[1-9]\d{0,30} passing|Tests:\s+[1-9]|Test Suites:\s+(?:\d{1,30} \w{1,60}, ){0,16}[1-9]\d{0,30} total|^# tests [1-9]|[1-9]\d{0,30} specs?, \d{1,30} failures?|': ok$/m;
 

@@ -241,7 +241,7 @@ describe('the part of a log that a harness reads', () => {
     expect(read('swe-rebench', 'parse_log_pytest', log)).toMatchObject({
       outcomes: new Map([['b', 'PASSED']]),
     });
-    // Its base, swebench 4.0.3, ignores a line that is only a status word.
+    // swebench 4.0.3, the base of this harness, ignores a line that is only a status word.
     const lone = '>>>>> Start Test Output\nPASSED\nPASSED b\n>>>>> End Test Output\n';
     expect(read('swe-rebench', 'parse_log_pytest_v2', lone)).toMatchObject({
       outcomes: new Map([['b', 'PASSED']]),

@@ -13,8 +13,8 @@ const FAILING = new Set(['FAILED', 'ERROR']);
 export type ListRule = 'swebench' | 'swebench-5' | 'fail_only';
 
 /**
- * Sorts both lists of tests. A missing test fails, and a skipped test is in neither list; in swebench 5.0.2, it is a failure in FAIL_TO_PASS
- * and a success in PASS_TO_PASS. `fail_only` is for logs that list only failures: a test that did not fail is a success.
+ * Sorts both lists of tests. A missing test fails. A skipped test is in neither list; in swebench 5.0.2, a skipped test is a failure in
+ * FAIL_TO_PASS and a success in PASS_TO_PASS. `fail_only` is for logs that list only failures: a test that did not fail is a success.
  */
 export function testsStatus(
   rule: ListRule,

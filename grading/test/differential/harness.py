@@ -80,7 +80,7 @@ def main():
         case = json.loads(line)
         try:
             answer = {"value": ANSWERS[case["ask"]](case)}
-        except Exception as error:  # what it raises is the answer
+        except Exception as error:  # the exception is the answer
             answer = {"raises": type(error).__name__}
         answers.write(json.dumps(answer) + "\n")
 

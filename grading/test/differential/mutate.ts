@@ -64,7 +64,7 @@ const EDITS: ((lines: string[], at: number, pick: Pick, next: () => number) => v
   },
 ];
 
-/** At most the first 400 lines, damaged in up to twelve places. */
+/** Returns at most 400 successive lines of the log, damaged in up to twelve places. */
 export function mutate(log: string, next: () => number): string {
   const pick: Pick = (items) => items[Math.floor(next() * items.length)] as (typeof items)[number];
   const lines = log.split('\n');

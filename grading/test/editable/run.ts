@@ -93,7 +93,7 @@ const BACKENDS: Record<string, Backend> = {
   },
 };
 
-/** Site-packages path → lines of a .pth, or null of other files, with the work tree at /testbed. */
+/** Backend → path in the environment → lines of a .pth file, or null for another file. /testbed replaces the path of the tree. */
 type Facts = Record<string, Record<string, string[] | null>>;
 
 function install(one: Backend, folder: string): Record<string, string[] | null> {

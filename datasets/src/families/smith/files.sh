@@ -1,5 +1,6 @@
 # Defines test_files: prints the files of HEAD that contain tests of the instance, one per line, except files that the patch changes.
-# Requires $rule and two functions: names prints test files, or the names to search for; changed prints the files of the patch.
+# Requires $rule, the function found_$rule (not for the rule files), and two functions: names prints test files, or the names to search
+# for; changed prints the files of the patch.
 export LC_ALL=C
 tree() {
   git -c core.quotePath=false ls-tree -r --name-only HEAD

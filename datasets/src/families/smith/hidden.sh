@@ -1,5 +1,5 @@
-# Defines hidden_files: prints the test files that are hidden from the agent: files with tests that the bug breaks, and files that the
-# branch of the instance removed. Requires $id and files.sh.
+# Defines hidden_files: prints the test files that are hidden from the agent (none for Rust): files with tests that the bug breaks, and
+# files that the branch of the instance removed, except files that the patch changes. Requires $id and files.sh.
 removed_by_branch() {
   tip=$(git rev-parse -q --verify "refs/heads/$id^{commit}" 2>/dev/null) \
     || tip=$(git rev-parse -q --verify "refs/remotes/origin/$id^{commit}" 2>/dev/null) || return 0

@@ -1,4 +1,4 @@
-/** Reads Catch2: XML, or else lines, or else the counts of the summary. */
+/** Reads Catch2's XML. If the log has none, reads lines `name ... PASSED`, or else the counts of the summary. */
 import { py } from '../../text/pattern.ts';
 import { strip } from '../../text/pythontext.ts';
 import { type Reader, statuses } from '../reader.ts';

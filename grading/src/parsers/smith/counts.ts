@@ -58,7 +58,7 @@ export const mochaOrSummary =
 
 const TASKS = py`Tasks:\s+(\d+)\s+successful,\s+(\d+)\s+total`;
 
-/** Matches a first word with `:test` before a colon, or else this word up to its last colon after `:test`. */
+/** Matches the first word of a line if it contains `:test`: up to a colon after the word, or else up to the last colon inside. */
 const TASK = py`^\s*(\S+?:test\S*)\s*:`;
 
 /** Reads turbo's tasks (`package:test: …`). If there are none, reads the counts of turbo's summary. */

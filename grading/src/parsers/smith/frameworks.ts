@@ -81,7 +81,7 @@ const ctest: Reader = (log) => {
   return found;
 };
 
-/** Returns the lines of the first list of failed tests that is not empty. */
+/** Returns the lines of the first list of failed tests that is not empty; '' if there is no such list. */
 function failedList(log: string): string {
   for (let at = log.indexOf(HEADING); at >= 0; at = log.indexOf(HEADING, at + 1)) {
     const from = at + HEADING.length;

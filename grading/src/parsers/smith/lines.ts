@@ -8,7 +8,7 @@ import { addCounted, countIn } from './madeup.ts';
 const JAKT = py`^\[\s*(FAIL|SKIP)\s*\]\s+(.+)`;
 const PASSED = py`^(\d+)\s+passed`;
 
-/** Prints failed and skipped tests by name, and passed tests as a number. */
+/** Reads jakt, which prints failed and skipped tests by name, and passed tests as a number. */
 const jakttest = byStrippedLine((line, found) => {
   const [, word, name = ''] = JAKT.exec(line) ?? [];
   if (word !== undefined) found.set(name, STATUS[word] ?? '');

@@ -1,4 +1,4 @@
-/** Finds the files of tests by the names of the tests. `datasets/src/families/smith/` searches the container for all other files. */
+/** Finds the files of tests by the names of the tests. `datasets/src/families/smith/` searches the tree for names without a path. */
 import type { TestFilesRule } from './projects.ts';
 
 /** Files of tests, or names by which a search of the repository finds the files. */
