@@ -1,9 +1,9 @@
 /** Reads Dart's reporters (JSON, melos, expanded) as SWE-rebench V2 does. */
 import { py } from '../text/pattern.ts';
 import { linesOf, strip } from '../text/pythontext.ts';
-import { byStrippedLine, forms, type Reader, setUnlessFailed, statuses } from './reader.ts';
+import { byStrippedLine, forms, type Reader, setUnlessFailed, statuses, statusOf } from './reader.ts';
 
-const RESULTS: Record<string, string> = { success: 'PASSED', failure: 'FAILED', error: 'ERROR' };
+const RESULTS = statusOf({ success: 'PASSED', failure: 'FAILED', error: 'ERROR' });
 
 /** Each line contains one event or a list of events. */
 export const dartJson: Reader = (log) => {

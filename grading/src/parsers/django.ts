@@ -1,6 +1,6 @@
 /** Reads Django's test runner. An outcome is at the end of the test's line, or on a later line after other output. */
 import { py } from '../text/pattern.ts';
-import { before, fields, shortLines, strip, stripStart } from '../text/pythontext.ts';
+import { before, fields, strip, strippedLines, stripStart } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
 const PASS_SUFFIXES = [' ... ok', ' ... OK', ' ...  OK'];
@@ -10,7 +10,7 @@ const TORN_MIGRATION = 'Applying sites.0002_alter_domain_unique...test_no_migrat
 export const django: Reader = (log) => {
   const found = statuses();
   let previous: string | null = null;
-  for (const raw of shortLines(log)) previous = readLine(strip(raw), previous, found);
+  for (const line of strippedLines(log)) previous = readLine(line, previous, found);
   for (const name of tornTests(log)) found.set(name, 'PASSED');
   return found;
 };

@@ -10,6 +10,7 @@ const TASTY = py`^(?!Test suite)(.*?):\s+(OK|PASS|FAIL|ERROR|SKIP|PENDING)\b`;
 const HUNIT = py`^### (Failure|Error) in:\s*(.+)$`;
 const NUMBERED = py`^\d+\)\s+(.+)$`;
 const MARK_AT_END = py`^(.*)\[([✓✔✗✘])\]$`;
+const MARKS = '✓✔✗✘';
 const MARK = py`^([✓✗])\s(.+)$`;
 
 export const haskell = byStrippedLine((line, found) => {
@@ -25,7 +26,7 @@ function readLine(line: string): [name: string, word: string] {
   const [, before = '', end] = MARK_AT_END.exec(line) ?? [];
   const [, start, after = ''] = MARK.exec(line) ?? [];
   // A mark at the start counts if it precedes the mark at the end in the list of marks.
-  if (end !== undefined && !(start !== undefined && '✓✗'.indexOf(start) < '✓✔✗✘'.indexOf(end)))
+  if (end !== undefined && !(start !== undefined && MARKS.indexOf(start) < MARKS.indexOf(end)))
     return [strip(before), end];
   if (start !== undefined) return [strip(dropTime(after)), start];
   return [NUMBERED.exec(line)?.[1] ?? '', 'FAILED'];

@@ -1,7 +1,7 @@
 /** Reads R's testthat and R CMD check as SWE-rebench V2 does. */
 import { ending, py, withoutEnd } from '../text/pattern.ts';
-import { shortLines, strip } from '../text/pythontext.ts';
-import { byStrippedLine, type Reader, STATUS, statuses } from './reader.ts';
+import { isSpace, shortLines, strip } from '../text/pythontext.ts';
+import { byStrippedLine, type Reader, STATUS, statuses, statusOf } from './reader.ts';
 
 const TIME = ending`(?<=.)\s*\[\s*[\d.]+\s*m?s\s*\]`;
 const FILE = py`^([✔✖]) \|.*\|\s*([^|]*[^|\s])$`;
@@ -17,7 +17,7 @@ export const testthat: Reader = (log, context) => {
   })(log, context);
 };
 
-const CHECK: Record<string, string> = {
+const CHECK = statusOf({
   OK: 'PASSED',
   NOTE: 'PASSED',
   WARNING: 'FAILED',
@@ -25,18 +25,21 @@ const CHECK: Record<string, string> = {
   FAILED: 'FAILED',
   ERROR: 'ERROR',
   SKIPPED: 'SKIPPED',
-};
+});
 const CHECKING = py`^\* checking (.+) \.\.\.(.*)$`;
 
 /** Reads `* checking NAME ... WORD`. If the word is missing, the next line that consists of a word in `CHECK` decides. */
 export const rCheck: Reader = (log) => {
   const found = statuses();
   let open: string | null = null;
-  for (const line of shortLines(log)) {
+  // A line that begins with a blank keeps one, because it names no check.
+  const clean = (line: string): string => `${isSpace(line[0]) ? ' ' : ''}${strip(line)}`;
+  for (const line of shortLines(log, clean)) {
     const word = strip(line);
     if (open !== null) {
-      if (!Object.hasOwn(CHECK, word)) continue;
-      found.set(open, CHECK[word] ?? '');
+      const status = CHECK[word];
+      if (status === undefined) continue;
+      found.set(open, status);
       open = null;
       continue;
     }

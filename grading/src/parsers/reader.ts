@@ -36,13 +36,13 @@ export const byLine =
   (read: ReadLine, clean?: (line: string) => string): Reader =>
   (log, context) => {
     const found = statuses();
-    for (const line of shortLines(log)) read(clean ? clean(line) : line, found, context);
+    for (const line of shortLines(log, clean)) read(line, found, context);
     return found;
   };
 
 /** Returns a reader like {@link byLine}, but `read` gets each line without leading and trailing blanks. */
 export const byStrippedLine = (read: ReadLine, clean?: (line: string) => string): Reader =>
-  byLine((line, found, context) => read(strip(line), found, context), clean);
+  byLine(read, (line) => strip(clean ? clean(line) : line));
 
 const WORDS = {
   PASSED: 'PASSED, PASS, Passed, passed, pass, OK, ok, SUCCESS, Success, success, ✓, ✔, +, .',
@@ -53,9 +53,15 @@ const WORDS = {
   ERROR: 'ERROR, Error, error, ABORTED',
 };
 
+/** Returns a table without inherited keys: a log may have the word `constructor` where a status stands. */
+export const statusOf = (table: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+  Object.assign(Object.create(null), table);
+
 /** Status of each word and mark by which a runner reports an outcome. */
-export const STATUS: Readonly<Record<string, string>> = Object.fromEntries(
-  Object.entries(WORDS).flatMap(([status, words]) => words.split(', ').map((word) => [word, status])),
+export const STATUS = statusOf(
+  Object.fromEntries(
+    Object.entries(WORDS).flatMap(([status, words]) => words.split(', ').map((word) => [word, status])),
+  ),
 );
 
 /** Pattern of lines about a test. The group `name` is the test. The second item, or else the group `word`, gives the status. */

@@ -19,6 +19,7 @@ import {
   setUnlessFailed,
   setWorst,
   statuses,
+  statusOf,
   wholeLineForms,
 } from './reader.ts';
 import { scalatest, scalatestSuites } from './scala.ts';
@@ -91,6 +92,8 @@ const lein: Reader = (log) => {
   return found;
 };
 
+const CTEST = statusOf({ passed: 'PASSED', skipped: 'SKIPPED' });
+
 const SUITE = py`^([A-Z][A-Za-z0-9_:]*)\s*$`;
 const RUBY_TEST = py`^\s*(test[^A-Z]*[^A-Z\s])\s+(PASS|PASSED|FAIL|FAILURE|ERROR|SKIP|SKIPPED)(?![A-Za-z0-9_])`;
 
@@ -112,12 +115,15 @@ export const REBENCH: Readers = {
   cpp_v2: forms([py`^Test\s+(?<name>.*\S)\s+(?<word>passed|failed|skipped)$`], { store: setUnlessFailed }),
   cpp_v3: botan,
   // The lines of ctest that have blanks around the dots: `1/6 Test #1: name ....   Passed`.
-  cpp_v4: forms([
-    new RegExp(
-      py`^\d+/\d+\s+Test\s+#\d+:\s+(?<name>.*?\S)\s+\.+\s+(?<word>passed|failed|skipped|timeout)\b`,
-      'iu',
-    ),
-  ]),
+  cpp_v4: forms(
+    [
+      new RegExp(
+        py`^\d+/\d+\s+Test\s+#\d+:\s+(?<name>.*?\S)\s+\.+\s+(?<word>passed|failed|skipped|timeout)\b`,
+        'iu',
+      ),
+    ],
+    { store: (found, name, word) => found.set(name, CTEST[word.toLowerCase()] ?? 'FAILED') },
+  ),
   // `  Passed name [12 ms]` and `[xUnit.net 00:00:00.52]     name [FAIL]`
   csharp: wholeLineForms(
     [

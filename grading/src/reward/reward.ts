@@ -95,7 +95,7 @@ export function checkOverrides(overrides: RewardOverrides): Map<string, RewardCh
     for (const member of REWARD_GROUPS[name] ?? []) choices.set(member, choice);
   }
   for (const [name, choice] of entries) {
-    if (name in REWARD_GROUPS) continue;
+    if (Object.hasOwn(REWARD_GROUPS, name)) continue;
     const row = REWARD_ROWS.find((candidate) => candidate.row === name);
     if (!row || row.fixed) {
       const free = REWARD_ROWS.filter((candidate) => !candidate.fixed).map((candidate) => candidate.row);

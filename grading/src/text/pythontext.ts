@@ -24,14 +24,15 @@ export function* linesOf(text: string): Generator<string> {
 /** Maximum length of a line that a pattern gets. V8 throws RangeError for `.+` over 8 million characters. */
 const MOST_LINE = 4_000_000;
 
-/** Yields the lines like {@link linesOf}, without the characters beyond the maximum length of a line. */
-export function* shortLines(text: string): Generator<string> {
-  for (const line of linesOf(text)) yield line.length > MOST_LINE ? line.slice(0, MOST_LINE) : line;
+/** Yields the lines like {@link linesOf}, transformed by `clean`, and then without the characters beyond the maximum length of a line. */
+export function* shortLines(text: string, clean?: (line: string) => string): Generator<string> {
+  for (const raw of linesOf(text)) {
+    const line = clean ? clean(raw) : raw;
+    yield line.length > MOST_LINE ? line.slice(0, MOST_LINE) : line;
+  }
 }
 
-export function* strippedLines(text: string): Generator<string> {
-  for (const line of shortLines(text)) yield strip(line);
-}
+export const strippedLines = (text: string): Generator<string> => shortLines(text, strip);
 
 /** Converts \r\n and \r to \n, as Python's text mode does. */
 export const universalNewlines = (text: string): string =>

@@ -1,6 +1,6 @@
 /** Reads the counts that JavaScript runners print, as SWE-smith does: karma, jasmine, mocha's summary, turbo's tasks. */
 import { py } from '../../text/pattern.ts';
-import { before, shortLines, strip } from '../../text/pythontext.ts';
+import { before, linesOf, shortLines, strip } from '../../text/pythontext.ts';
 import { type Reader, type Readers, statuses } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
 
@@ -64,7 +64,7 @@ const TASK = py`^\s*(\S+?:test\S*)\s*:`;
 /** Reads turbo's tasks (`package:test: …`). If there are none, reads the counts of turbo's summary. */
 const drizzleTurbo: Reader = (log) => {
   const found = statuses();
-  for (const line of shortLines(log)) {
+  for (const line of linesOf(log)) {
     const task = TASK.exec(line)?.[1];
     if (task !== undefined && !found.has(task)) found.set(task, 'PASSED');
     const start = before(line, ':');

@@ -1,7 +1,7 @@
 /** Reads runners of C and C++ projects that need more than one pattern. Each reader serves a single project. */
 import { withoutEscapes } from '../../text/escapes.ts';
 import { py } from '../../text/pattern.ts';
-import { shortLines, strip } from '../../text/pythontext.ts';
+import { linesOf, strip } from '../../text/pythontext.ts';
 import { byLine, byStrippedLine, type Reader, type Readers, STATUS, statuses } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
 
@@ -23,7 +23,7 @@ const coost: Reader = (log) => {
   const found = statuses();
   let test = 'unknown';
   const text = withoutEscapes(log);
-  for (const line of shortLines(text)) {
+  for (const line of linesOf(text)) {
     const begun = COOST_TEST.exec(line)?.[1];
     const name = COOST_CASE.exec(line)?.[1];
     if (begun !== undefined) test = begun;
@@ -42,7 +42,7 @@ const tippecanoe: Reader = (log) => {
   const found = statuses();
   let last: string | undefined;
   let end = '';
-  for (const line of shortLines(log)) {
+  for (const line of linesOf(log)) {
     const name = COMPARED.exec(line)?.[1];
     if (name !== undefined) found.set(name, 'PASSED');
     last = name ?? last;

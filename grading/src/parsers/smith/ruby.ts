@@ -1,14 +1,14 @@
 /** Reads RSpec's JSON. If the log has none, reads the lines of minitest and test-unit. */
 import { py } from '../../text/pattern.ts';
 import { isSpace, strip, strippedLines } from '../../text/pythontext.ts';
-import { type Reader, statuses } from '../reader.ts';
+import { type Reader, statuses, statusOf } from '../reader.ts';
 
 export const rubyTests: Reader = (log) => {
   const found = fromJson(log);
   return found.size > 0 ? found : fromLines(log);
 };
 
-const RSPEC: Record<string, string> = { passed: 'PASSED', failed: 'FAILED' };
+const RSPEC = statusOf({ passed: 'PASSED', failed: 'FAILED' });
 
 /** Parses the text from the first `{"version` or `{"examples` to the last brace of the log. */
 function fromJson(log: string): Map<string, string> {
@@ -32,7 +32,7 @@ function fromJson(log: string): Map<string, string> {
   return found;
 }
 
-const WORDS: Record<string, string> = { '.': 'PASSED', F: 'FAILED', E: 'ERROR' };
+const WORDS = statusOf({ '.': 'PASSED', F: 'FAILED', E: 'ERROR' });
 const UNIT = py`^(\S+):\s+([.FE]):\s+\(`;
 
 function fromLines(log: string): Map<string, string> {
