@@ -74,7 +74,7 @@ function readable(path: string) {
   });
 }
 
-/** Returns the old line with the facts of the new evaluation, and with the reward for all facts. */
+/** Returns the old line with the facts of the new evaluation and the reward for all facts; unchanged if the evaluation did not run. */
 export function mergeEvaluation(old: OutputLine, fresh: OutputLine, overrides: RewardOverrides): OutputLine {
   if (!old.facts || !fresh.facts || fresh.facts.evaluation === 'not_run') return old;
   const { patch_state, evaluation, resolved, trust, gold_healthy, gold_time_share, ungraded } = fresh.facts;
