@@ -64,7 +64,7 @@ def hold(promise: bool, what: str) -> None:
 
 
 def make_model(folder: Path) -> None:
-    """A model folder without weights, over the test kit's tokenizer."""
+    """Writes a model folder without weights, with the test kit's tokenizer."""
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_file=str(TOKENIZER), eos_token="<|im_end|>", pad_token="<|endoftext|>"
     )
@@ -121,7 +121,7 @@ def called(name: str, **arguments: str) -> str:
 
 
 class Model:
-    """What an inference server of verl answers: tokens for tokens. Odd trajectories never submit."""
+    """Stands in for verl's client of inference servers. In mode tools every second trajectory never submits."""
 
     def __init__(self) -> None:
         self.turns: dict[str, int] = {}
@@ -168,7 +168,7 @@ def worker(reward: Any, client: Any = None) -> AgentLoopWorker:
 
 
 def balancer_of(address: str) -> Any:
-    """verl's own load balancer as verl makes it: servers are known by their addresses. Nothing here asks a server's actor."""
+    """Returns verl's load balancer for one server, known by its address. No test asks the server's actor: it is None."""
     options = {"include_dashboard": False, "log_to_driver": False, "_node_ip_address": "127.0.0.1"}
     ray.init(num_cpus=2, object_store_memory=80_000_000, **options)
     return get_router_handle(servers={address: None})
@@ -186,7 +186,7 @@ def batch_of(count: int, agent: str) -> DataProto:
 
 
 def advantages(name: str, rewards: torch.Tensor, mask: torch.Tensor, groups: Any) -> torch.Tensor:
-    """As verl's trainer calls an estimator that is not its own."""
+    """Calls an estimator as verl's trainer calls one that is not its own."""
     estimator = get_adv_estimator_fn(name)
     return estimator(token_level_rewards=rewards, response_mask=mask, config=config.algorithm, index=groups)[0]
 
@@ -254,7 +254,7 @@ def impatient() -> AgentLoopWorker:
 
 
 def check_short() -> None:
-    """Rollouts that are longer than verl takes: nothing of them is credited, unless the loop is told so."""
+    """Checks rollouts longer than verl takes: they are not credited, unless the loop has `overlong: keep`."""
     client = LLMServerClient(config, load_balancer_handle=balancer_of(SERVERS[0]))
     loops = worker(None, client)
     masked = asyncio.run(loops.generate_sequences(batch_of(3, "swefarm")))

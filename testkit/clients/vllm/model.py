@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""model.py FOLDER: a Qwen2 of 0.6 million random weights with a tokenizer trained here, for a server that behaves like a
-large one. It says anything at all, also bytes that are no UTF-8: whoever resends its text loses the tokens."""
+"""model.py FOLDER: writes a Qwen2 with 0.6 million random weights, and a tokenizer trained here. A server with it behaves like one
+with a large model. It says anything, also bytes that are not UTF-8: a client that sends its text again gets other tokens."""
 import glob
 import os
 import sys
