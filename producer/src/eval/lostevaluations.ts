@@ -15,7 +15,7 @@ export type LostEvaluations = {
 /**
  * Reads the patches to evaluate again. `model`: name of the model in the harness's tree, unless an imported line names another model.
  *
- * @throws UsageError when the file cannot be read or has no rollout to evaluate again
+ * @throws UsageError when the file has no rollout to evaluate again, and Node's error when it cannot be read
  */
 export async function readLostEvaluations(
   path: string,
