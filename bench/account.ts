@@ -1,6 +1,6 @@
 /**
- * Where CPU time goes on this machine, in seconds of user and system time: a process and its threads from /proc, the engine's daemons and the
- * containers from the kernel's control groups. Only differences between two samples mean something.
+ * Measures CPU time in seconds of user and system time: of a process and its threads from /proc, of the engine's daemons and containers
+ * from control groups. Only differences between two samples are meaningful.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,13 +13,13 @@ const CGROUPS = '/sys/fs/cgroup';
 /** CPU seconds since a process started. */
 export type ProcessTimes = {
   main: number;
-  /** Its other threads, those that ended too. */
+  /** The other threads of the process, including ended ones. */
   threads: number;
-  /** Its children, and theirs: those that ended, and those that live. */
+  /** All descendants, living and ended. */
   children: number;
 };
 
-/** Throws when the process is gone. */
+/** Reads the times of a process. Throws when it has ended. */
 export function processTimes(pid: number): ProcessTimes {
   const [user = 0, system = 0, childUser = 0, childSystem = 0] = timesIn(`/proc/${pid}/stat`);
   const [mainUser = 0, mainSystem = 0] = timesIn(`/proc/${pid}/task/${pid}/stat`);
@@ -28,7 +28,7 @@ export function processTimes(pid: number): ProcessTimes {
   return { main, threads: user + system - main, children: childUser + childSystem + living };
 }
 
-/** Nothing for a process that has ended meanwhile: its parent has its times. */
+/** Returns the times of a process; [] when it has ended, because its parent then has its times. */
 function timesOfLiving(pid: number): number[] {
   try {
     return timesIn(`/proc/${pid}/stat`);
@@ -46,7 +46,7 @@ function descendantsOf(pid: number): number[] {
   return found.slice(1);
 }
 
-/** utime, stime, cutime and cstime of a stat file, in seconds; see proc(5). Throws when it is gone. */
+/** Returns utime, stime, cutime and cstime of a stat file in seconds; see proc(5). Throws when the file does not exist. */
 function timesIn(file: string): number[] {
   return fieldsOf(file)
     .slice(11, 15)
@@ -69,8 +69,8 @@ export type EngineTimes = {
 export type EngineAccount = Disposable & { read(): EngineTimes };
 
 /**
- * Puts the engine's daemons into a control group of their own, where what they start from now on is counted too; disposing it returns them.
- * A text says why it cannot be done.
+ * Moves the engine's daemons into a new control group, which also counts the processes that they start from now on. Disposal moves them
+ * back. Returns a text with the reason if this is not possible.
  */
 export function openEngineAccount(): EngineAccount | string {
   const version1 = existsSync(join(CGROUPS, 'cpuacct'));
@@ -95,7 +95,7 @@ export function openEngineAccount(): EngineAccount | string {
     [Symbol.dispose]() {
       const own = new Map(before.map(({ pid, group }) => [pid, group]));
       const home = before[0]?.group ?? '/';
-      // What a daemon starts meanwhile is in the group too.
+      // Processes that a daemon starts meanwhile are in the group too.
       for (let tries = 0; tries < 100 && existsSync(folder); tries++) {
         for (const pid of processesIn(folder)) moveTo(join(root, own.get(pid) ?? home), pid);
         removeEmpty(folder);
@@ -104,7 +104,7 @@ export function openEngineAccount(): EngineAccount | string {
   };
 }
 
-/** CPU seconds of a control group and all below it, those that are gone too. */
+/** Returns the CPU seconds of a control group and all groups below it, including removed ones. */
 function usageOf(folder: string, version1: boolean): number {
   if (version1) return Number(readFileSync(join(folder, 'cpuacct.usage'), 'utf8')) / 1e9;
   const text = readFileSync(join(folder, 'cpu.stat'), 'utf8');
@@ -114,7 +114,7 @@ function usageOf(folder: string, version1: boolean): number {
 const processesIn = (folder: string): number[] =>
   readFileSync(join(folder, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean).map(Number);
 
-/** A process that has ended meanwhile is in no group. */
+/** Moves a process to a control group. Ignores a process that has ended. */
 function moveTo(folder: string, pid: number): void {
   try {
     writeFileSync(join(folder, 'cgroup.procs'), String(pid));
@@ -139,7 +139,7 @@ function groupOf(pid: number, version1: boolean): string {
   return line?.slice(line.indexOf(':', line.indexOf(':') + 1) + 1) ?? '/';
 }
 
-/** dockerd, and the containerd that it started; else the machine's own containerd. */
+/** Returns the pids of dockerd and of the containerd that it started, or else of the machine's containerd. */
 function engineDaemons(): number[] {
   const all = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -151,7 +151,7 @@ function engineDaemons(): number[] {
   return docker.length === 0 ? [] : [...docker, ...used].map(({ pid }) => pid);
 }
 
-/** Nothing for a process that has ended meanwhile. */
+/** Describes a process; [] when it has ended. */
 function describe(id: string): { pid: number; name: string; parent: number }[] {
   try {
     const name = readFileSync(`/proc/${id}/comm`, 'utf8').trim();

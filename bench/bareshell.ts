@@ -5,7 +5,7 @@
 import type { Readable } from 'node:stream';
 
 export type BareShell = {
-  /** What the command printed, with its exit code. Rejects when the bash ends. */
+  /** Runs a command and returns its output and exit code. Rejects when the bash ends. */
   run(command: string): Promise<{ exitCode: number; output: string }>;
   close(): void;
 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `npm run bench`: the cost of the farm beside the cost of its parts without it. Installs and starts what is missing.
+# `npm run bench`: measures the cost of the farm and, for comparison, of the same work without the farm. Installs missing programs.
 # usage: bench.sh [--only rollouts,cost,start,memory,eval,scale,peers] [--quick] [--reps N] [--json FILE] [--against CHECKOUT] [--nodes N,N] [--predictions N]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

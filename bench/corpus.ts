@@ -12,11 +12,11 @@ const run = promisify(execFile);
 const LABEL = 'swefarm.bench=corpus';
 /** swebench accepts local images only under the names that it generates. */
 export const NAMESPACE = 'swefarm-bench';
-/** Without an installation before their tests or with a short one, and without a compiler. */
+/** Examples that need no compiler and no or only a short installation before their tests. */
 const EXAMPLES = ['cpburnz__pathspec-0.10.2', 'r1chardj0n3s__parse-1.20.2', 'sdispater__tomlkit-0.11.5'];
 
 type FamilyName = 'swebench' | 'swe-smith' | 'r2e-gym' | 'swe-rebench-v2';
-/** With which kind of patch each family begins: with two predictions a family, those with a harness beside them have gold and a broken one. */
+/** Index in KINDS of each family's first prediction. With two predictions, the families with a harness have gold and a broken patch. */
 const FIRST_KIND: Readonly<Record<FamilyName, number>> = {
   swebench: 0,
   'swe-smith': 0,
@@ -31,7 +31,7 @@ export type Prediction = { instance_id: string; model_name_or_path: string; mode
 
 export type CorpusFamily = {
   name: FamilyName;
-  /** The harness of the family that PyPI has; null: none. */
+  /** The family's harness on PyPI; null: none. */
   harness: 'swebench' | 'swesmith' | null;
   dataset: string;
   predictions: string;
@@ -57,7 +57,7 @@ const HARNESS: Readonly<Record<FamilyName, CorpusFamily['harness']>> = {
   'swe-rebench-v2': null,
 };
 
-/** `each`: predictions a family. Its images are removed with it. */
+/** Makes a corpus. `each`: number of predictions of each family. Disposal removes its images. */
 export async function openCorpus(folder: string, each: number): Promise<Corpus> {
   const images: string[] = [];
   const close = async (): Promise<void> => {
@@ -120,7 +120,7 @@ async function write(
 
 type Maker = (folder: string, each: number, base: readonly Row[], images: string[]) => Promise<Made | string>;
 
-/** The same few instances under many ids: each id has its own image name, as the harness wants it. */
+/** Makes rows of the same few instances under many ids. Each id has its own image name, as the harness requires. */
 const swebench: Maker = async (_folder, each, base, images) => {
   const rows: Row[] = [];
   for (let at = 0; at < each; at++) {
@@ -146,7 +146,7 @@ const smith: Maker = async (folder, each, _base, images) => {
   return { rows, gold: () => gold, file: 'parse.py' };
 };
 
-/** One tree under many ids. `root`: what the tree holds that goes into the image's root; `field`: where a row names its image. */
+/** Makes rows of one tree under many ids. `root`: folders of the tree that are copied to the image's root; `field`: column of the image. */
 const small =
   (family: string, root: readonly string[], field: string): Maker =>
   async (folder, each, base, images) => {
@@ -171,7 +171,7 @@ const MAKERS: Readonly<Record<FamilyName, Maker>> = {
   'swe-rebench-v2': small('swe-rebench-v2', ['calc'], 'image'),
 };
 
-/** A layer with these folders of the context in the image's root, in place of the base's /testbed. */
+/** Builds an image with these folders of the context in its root, in place of the base's /testbed. */
 async function layer(
   context: string,
   folders: readonly string[],
@@ -184,7 +184,7 @@ async function layer(
   await run('docker', ['build', '-q', '--network', 'none', '-t', image, context]);
 }
 
-/** Whether the engine has an image of this name that no corpus made. */
+/** Returns whether the engine has an image of this name that no corpus made. */
 async function isOthers(image: string): Promise<boolean> {
   try {
     const { stdout } = await run('docker', ['image', 'inspect', '-f', '{{json .Config.Labels}}', image]);

@@ -1,4 +1,4 @@
-/** What a rollout costs in CPU, by part: the worker's main thread, its other threads, the engine, the sandboxes, Redis; beside it the floor. */
+/** Measures the CPU of a rollout by part: worker's main thread, its other threads, engine, sandboxes and Redis; and the floor. */
 import { planEvaluation } from '@swefarm/grading';
 import { type RuntimeName, sleep } from '@swefarm/shared';
 import { type EngineAccount, openEngineAccount, processTimes } from './account.ts';
@@ -99,7 +99,7 @@ async function measureCells(setting: Setting, usable: readonly RuntimeName[]): P
   for (const name of usable) {
     const worker = stack.use(await startWorker(environment, name, size.parallel));
     workers.set(name, worker);
-    // Prepares the image, starts threads, compiles what is often run.
+    // Warm-up: prepares the image, starts threads, and lets V8 compile hot code.
     await runSolved(worker, subject.instance, size.parallel, { policy, graded: true });
   }
   const cells: CostCell[] = [];

@@ -1,4 +1,4 @@
-/** What one turn costs the worker, and what a rollout costs it beside its turns; and a rollout whose model takes its time. */
+/** Measures the worker's CPU of one turn and of a rollout without its turns, and the CPU of rollouts with slow answers. */
 import { type RuntimeName, sleep } from '@swefarm/shared';
 import { conversation, type ScriptInput } from '@swefarm/testkit';
 import { type ProcessTimes, processTimes } from './account.ts';
@@ -30,7 +30,7 @@ export type PacedCost = {
 
 const FLAGS = { activate: ':', eval: false };
 const TOKENLESS = ['--tokens', 'off'];
-/** A long answer, so that a streamed one comes in some thirty pieces. */
+/** A long answer, which a stream sends in about thirty pieces. */
 const THOUGHT = 'I look at what is there and think about it. '.repeat(25);
 
 const scriptOf = (turns: number, more: Partial<ScriptInput> = {}, thought = 'I look.'): ScriptInput => ({
@@ -49,7 +49,7 @@ export async function turnCosts(
 ): Promise<TurnCost> {
   await using worker = await startWorker(environment, runtime, parallel);
   const samples: TurnCost['samples'] = [];
-  // Each twice: what is often run is compiled meanwhile, and only the second time counts.
+  // Each script runs twice, because V8 compiles hot code during the first run. Only the second run counts.
   for (const count of [...turns, ...turns]) {
     await using policy = await startPolicy(environment, `turns-${count}`, scriptOf(count), TOKENLESS);
     const before = processTimes(worker.pid);
@@ -94,7 +94,7 @@ export async function pacedCost(
   await using policy = await startPolicy(environment, 'paced', script, TOKENLESS);
   await using worker = await startWorker(environment, runtime, rollouts);
   const redis = environment.redis.pid();
-  // The image is prepared, and what is often run is compiled.
+  // Warm-up: prepares the image, and lets V8 compile hot code.
   const flags = { ...FLAGS, policyUrl: [policy.url] };
   await using quick = await startPolicy(environment, 'quick', scriptOf(turns, {}, THOUGHT), TOKENLESS);
   await runBatch(worker, instance, Math.min(rollouts, 16), { ...flags, policyUrl: [quick.url] });

@@ -1,4 +1,4 @@
-/** The container engine without the farm: the floors are measured with dockerode alone. */
+/** Uses the container engine without the farm: the floors are measured with dockerode alone. */
 import { PassThrough, type Readable } from 'node:stream';
 import { loadConfig } from '@swefarm/shared';
 import Docker from 'dockerode';
@@ -19,7 +19,7 @@ export function engine(): Docker {
   return client;
 }
 
-/** Creates and starts a container that idles: no limits, no network, as cheap as the engine can. */
+/** Creates and starts an idle container without limits and network, at the least cost for the engine. */
 export async function startBare(image: string): Promise<Docker.Container> {
   const container = await engine().createContainer({
     Image: image,
@@ -39,7 +39,7 @@ export async function removeBare(container: Docker.Container): Promise<void> {
 
 export type Executed = { exitCode: number | null; output: string };
 
-/** One exec, as a harness without a persistent shell runs each command: create, start, read, ask for the exit code. */
+/** Runs a command by one exec, as a harness without a persistent shell does: create, start, read, and query the exit code. */
 export async function execOnce(container: Docker.Container, argv: readonly string[]): Promise<Executed> {
   const exec = await container.exec({
     Cmd: [...argv],
@@ -69,7 +69,7 @@ export async function openBash(
   return { stdin: stream, output: demuxed(stream) };
 }
 
-/** stdout and stderr of an exec's framed stream as one. */
+/** Merges stdout and stderr of an exec's framed stream. */
 function demuxed(stream: NodeJS.ReadableStream): Readable {
   const merged = new PassThrough();
   engine().modem.demuxStream(stream, merged, merged);

@@ -1,4 +1,4 @@
-/** The farm as processes: a Redis, a scripted policy, and workers by their command; submit and results through the producer. */
+/** Starts the farm as processes (Redis, scripted policy, workers), and submits and reads rollouts as a producer. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ import { SOCKET } from './engine.ts';
 
 export type BenchEnvironment = AsyncDisposable & { redis: TestRedis; redisUrl: string; folder: string };
 
-/** A Redis and a folder for everything that the farm writes. */
+/** Starts a Redis, and makes a folder for all files of the farm. */
 export async function openEnvironment(): Promise<BenchEnvironment> {
   const redis = await startRedis();
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-bench-'));
@@ -44,7 +44,7 @@ export async function openEnvironment(): Promise<BenchEnvironment> {
 
 export type Process = AsyncDisposable & { started: Started };
 
-/** A command that ends when its handle is disposed, or when the benchmark is interrupted. */
+/** Returns a handle of a command, which ends at disposal or when the benchmark is interrupted. */
 function owned(started: Started): Process {
   const kill = (): void => started.kill('SIGTERM');
   process.once('exit', kill);
@@ -60,7 +60,7 @@ function owned(started: Started): Process {
 
 export type Policy = Process & { url: string };
 
-/** The scripted policy as a process of its own, so that its work is not measured as ours. */
+/** Starts the scripted policy as a separate process, so that its CPU does not count as the farm's. */
 export async function startPolicy(
   environment: BenchEnvironment,
   name: string,
@@ -76,7 +76,7 @@ export async function startPolicy(
 
 export type BenchWorker = AsyncDisposable & { pid: number; farm: Farm; metricsUrl: string };
 
-/** A running worker, and a producer's view of the queue that only this worker serves. */
+/** Starts a worker, and opens a farm that only this worker serves. */
 export async function startWorker(
   environment: BenchEnvironment,
   runtime: RuntimeName,
@@ -131,7 +131,7 @@ export async function runBatch(
   return { seconds: (Number(lastId.split('-')[0]) - from) / 1000, results };
 }
 
-/** Runs a batch of an endpoint's rollouts, whose hidden tests run when it is graded. @throws Error unless all are then resolved */
+/** Runs a batch of rollouts. `graded`: whether hidden tests run. @throws Error unless all are resolved, or have no verdict if not graded */
 export async function runSolved(
   worker: BenchWorker,
   instance: Instance,

@@ -1,4 +1,4 @@
-/** The cost of whole rollouts with the engine alone: the same containers and commands, without the farm. */
+/** Measures complete rollouts with the engine alone: the same containers and commands, without the farm. */
 import { openBareShell } from './bareshell.ts';
 import { COMMANDS } from './commands.ts';
 import { execOnce, openBash, removeBare, startBare } from './engine.ts';

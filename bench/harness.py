@@ -1,7 +1,8 @@
-"""Runs a harness of others on local images: NAME (swebench or swesmith), then a JSON text of what its main takes, then the rows.
+"""usage: harness.py NAME ARGUMENTS ROWS: runs the evaluation of swebench or swesmith on local images.
 
-swebench 4.1.0: rows of repositories that its tables lack enter them, as a new repository does; all else is its own.
-swesmith 0.0.9: it asks GitHub whether the mirror is private, and there is no network here: the answer is given. All else is its own.
+ARGUMENTS: JSON object for the harness's main function. ROWS: JSONL file of the dataset. All but these two changes is the harness's own:
+swebench 4.1.0 gets the repositories of the rows in its tables, as for a new repository;
+swesmith 0.0.9 would ask GitHub whether a mirror is private, and there is no network here: the answer is always no.
 """
 
 import json

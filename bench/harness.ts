@@ -25,7 +25,7 @@ export async function ensureVenv(name: string, packages: readonly string[]): Pro
 export const ensureHarnesses = async (): Promise<string> =>
   join(await ensureVenv('harnesses-4.1.0-0.0.9', HARNESSES), 'bin/python');
 
-/** Runs a program in `cwd`, where it writes its logs and reports. The program does not ask a hub. @throws Error with its output */
+/** Runs a program in `cwd`, where it writes its logs and reports, without access to a hub. @throws Error with its output */
 export async function runProgram(
   program: string,
   args: readonly string[],

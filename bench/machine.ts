@@ -1,4 +1,4 @@
-/** The machine on which the figures were measured. */
+/** Describes the machine on which the figures are measured. */
 import { readFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
 import { engine } from './engine.ts';
@@ -45,13 +45,13 @@ function osRelease(): string {
   }
 }
 
-/** Seconds of CPU that all processes and the kernel of this machine have taken since it started. */
+/** Returns the CPU seconds of all processes and the kernel since the start of this machine. */
 export function machineCpuSeconds(): number {
   const [user, nice, system, , , irq, softirq] = (
     /^cpu +(.*)$/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1] ?? ''
   )
     .split(' ')
     .map(Number);
-  // Linux tells these times in hundredths of a second, whatever its own tick is.
+  // Linux reports these times in hundredths of a second, independent of its own tick.
   return [user, nice, system, irq, softirq].reduce((sum: number, ticks) => sum + (ticks ?? 0), 0) / 100;
 }

@@ -1,4 +1,4 @@
-/** The benchmarks: parts, flags, and one file of figures with the machine they belong to. */
+/** Runs the benchmarks: reads the flags, runs the parts, and writes the figures with a description of the machine. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -56,7 +56,7 @@ const MEMORY: MemorySize = quick
   : { rollouts: 64, turns: 88, tokens: 60_000, delayMs: 800 };
 const EVAL = quick ? { each: 2, workers: 2 } : { each: Math.ceil(predictions / 4), workers: 4 };
 
-/** This machine simulates the rollouts: with a thousand nodes only a quarter of the slots is filled. */
+/** Maximum number of rollouts that this machine simulates. With a thousand nodes, a quarter of the slots is filled. */
 const MOST_SIMULATED = 8192;
 const scaleSize = (count: number): ScaleSize => ({
   nodes: count,
@@ -74,7 +74,7 @@ const scaleSize = (count: number): ScaleSize => ({
 // Exit hooks end every process that was started.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130));
 
-/** Every other part starts containers. */
+/** Every part except `scale` starts containers. */
 const engineNeeded = parts.some((part) => part !== 'scale');
 await using _engine = engineNeeded ? await ensureDocker({ socketPath: SOCKET }) : null;
 const machine = await describeMachine();

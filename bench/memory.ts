@@ -1,4 +1,4 @@
-/** Resident memory of a worker that runs many long rollouts, less what it had at start, and the delay of its event loop. */
+/** Measures the resident memory of a worker with many long rollouts, for each rollout over a fixed base, and its event loop delay. */
 import { readFile } from 'node:fs/promises';
 import { type Result, type RuntimeName, sleep, sleepAtMost } from '@swefarm/shared';
 import { generateScript } from '@swefarm/testkit';
@@ -22,12 +22,12 @@ export type MemoryPart = MemorySize & {
   rss_mib: { idle: number; peak: number; after: number };
   /** (peak - 150 MiB) / rollouts. */
   mib_per_rollout: number;
-  /** p99 of the event loop's delay in windows of 5 s, by the worker's own gauge; the worst window and the usual one. */
+  /** p99 of the event loop's delay in windows of 5 s, by the worker's own gauge: the worst and the median window. */
   loop_lag_p99_ms: { worst: number; median: number };
   /** Share of the samples in which at least nine of ten rollouts were in flight. */
   in_flight_share: number;
   run_seconds: number;
-  /** CPU seconds of the worker itself during the run: what memory costs that is given back early. */
+  /** CPU seconds of the worker during the run, which include the cost of freeing memory early. */
   cpu_seconds: number;
   samples: Sample[];
 };

@@ -1,4 +1,4 @@
-/** The farm and mini-swe-agent on the same image, commands, scripted model and machine, in turns. */
+/** Measures the farm and mini-swe-agent alternately, with the same image, commands, scripted model and machine. */
 import type { RuntimeName } from '@swefarm/shared';
 import { runSolved, startWorker } from './farm.ts';
 import { machineCpuSeconds } from './machine.ts';
@@ -61,7 +61,7 @@ export async function measurePeers(
   return { reps, cells, skipped };
 }
 
-/** Starts a worker before the clock. The first rollouts prepare the image and start threads. */
+/** Starts a worker, which is not measured. The first rollouts prepare the image and start threads. */
 async function openOurs(
   { environment, instance, policy }: Scene,
   runtime: RuntimeName,

@@ -1,4 +1,4 @@
-/** Results for people: aligned columns, ratios first. */
+/** Renders results as tables, with ratios first. */
 import { type Load, plus, times } from './load.ts';
 import type { MemoryPart } from './memory.ts';
 import type { RolloutsPart } from './rollouts.ts';
@@ -7,7 +7,7 @@ import type { Times } from './scale/step.ts';
 import type { ScalePart, ScaleRow } from './scale.ts';
 import { rounded } from './statistics.ts';
 
-/** The first row is the header; numbers are right-aligned. */
+/** Renders a table. The first row is the header; numbers are right-aligned. */
 export function table(rows: readonly (readonly (string | number)[])[]): string {
   const texts = rows.map((row) => row.map(String));
   const widths = (texts[0] ?? []).map((_, at) => Math.max(...texts.map((row) => (row[at] ?? '').length)));
@@ -69,7 +69,7 @@ export function printMemory(part: MemoryPart): string {
   ].join('\n');
 }
 
-/** The steady load of a farm whose slots are all in use. */
+/** Minutes and turns of a typical rollout, from which the load of a farm with all slots in use is computed. */
 const AT_WORK = { minutes: 10, turns: 60 } as const;
 
 export function printScale({ rows }: ScalePart): string {
@@ -161,7 +161,7 @@ export function printScale({ rows }: ScalePart): string {
   ].join('\n');
 }
 
-/** Per second, for the whole farm. */
+/** Returns the load per second of the whole farm with all slots in use. */
 function atWork({ nodes, slots, idle, running, begun, ended, turn }: Omit<ScaleRow, 'memory'>): Load {
   const each = plus(begun, ended, times(turn, AT_WORK.turns));
   return plus(

@@ -1,6 +1,6 @@
 /**
- * Whole rollouts per minute, from submit to commit, with a running worker and a model that answers at once; measured
- * alternately with the engine's floor for the same containers and commands.
+ * Measures complete rollouts per minute, from submit to commit, with a running worker and a model that answers at once, alternately
+ * with the engine's floor for the same containers and commands.
  */
 import { planEvaluation } from '@swefarm/grading';
 import type { Result, RuntimeName, Seconds } from '@swefarm/shared';

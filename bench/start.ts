@@ -1,6 +1,6 @@
 /**
- * How long a command takes to be useful: `swefarm --help`, `swefarm status`, and `swefarm rollout` until the model gets its first
- * question. Beside them the floor: what Node alone takes to start.
+ * Measures the time of `swefarm --help`, `swefarm status`, and `swefarm rollout` until the first request to the model; and the floor,
+ * which is the start of Node alone.
  */
 import { spawn } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
@@ -24,16 +24,16 @@ export type StartCell = {
   cache: 'cold' | 'warm';
   /** Milliseconds of each round. */
   ms: number[];
-  /** The same of the other checkout. */
+  /** Milliseconds of each round of the other checkout. */
   before_ms: number[];
-  /** Seconds of CPU of the command and of all that it waited for. */
+  /** CPU seconds of the command and of the processes that it waited for. */
   cpu_seconds: number[];
   before_cpu_seconds: number[];
 };
 
 export type StartPart = {
   against: string | null;
-  /** `node -e 0`, a sample a round. */
+  /** Milliseconds of `node -e 0`, one sample for each round. */
   floor_ms: number[];
   cells: StartCell[];
   skipped: Skipped[];
@@ -41,7 +41,7 @@ export type StartPart = {
 
 export type StartOptions = {
   reps: number;
-  /** Root of another checkout of this project, to be measured in turns with this one. */
+  /** Root of another checkout of this project, which is measured alternately with this one. */
   against: string | null;
 };
 
@@ -52,7 +52,7 @@ type Scene = {
   dataset: string;
 };
 
-/** What is measured; the environment and arguments of one command, and whether its time ends with the first question. */
+/** A measured command. `asks`: its time ends with the first request to the model. */
 type Case = {
   what: string;
   args: (scene: Scene, folder: string) => string[];
@@ -70,7 +70,7 @@ const COMMANDS: readonly Case[] = [
   { what: 'status', args: () => ['status'], env: withRedis, asks: false },
 ];
 
-/** A rollout until its first question, with a Redis that is up and with one that the command starts. */
+/** Returns the cases of a rollout until its first request, with a running Redis and with one that the command starts. */
 const rolloutCases = (runtime: RuntimeName): Case[] =>
   (['Redis up', 'no Redis'] as const).map((redis) => ({
     what: `rollout, ${runtime}, ${redis}`,
@@ -105,7 +105,7 @@ export async function measureStart(subject: Subject, { reps, against }: StartOpt
     for (const one of cases) {
       for (const cache of ['cold', 'warm'] as const) {
         const cell = cells.find((known) => known.what === one.what && known.cache === cache);
-        // The order changes each round, so that neither has the other's warm files.
+        // The order alternates, so that neither checkout always profits from files that the other has cached.
         for (const root of rep % 2 === 0 ? roots : roots.toReversed()) {
           const { ms, cpuSeconds } = await measureOne(scene, one, root, cache);
           if (rep < 0 || !cell) continue;
@@ -145,7 +145,7 @@ async function measureOne(scene: Scene, one: Case, root: string, cache: StartCel
   }
 }
 
-/** The moment at which a question reaches this process, by the HTTP server's own event. */
+/** Resolves with the time at which a request to the model reaches this process, by an event of Node's HTTP server. */
 function untilAsked(): { at: Promise<number>; forget: () => void } {
   const channel = 'http.server.request.start';
   const { promise: at, resolve } = Promise.withResolvers<number>();
@@ -159,7 +159,7 @@ function untilAsked(): { at: Promise<number>; forget: () => void } {
 
 type Timed = { from: number; ms: number; cpuSeconds: number };
 
-/** Runs a command to its end. CPU is that of all processes that were waited for, as the shell's `time` counts it. */
+/** Runs a command. `cpuSeconds` includes all processes that were waited for, as bash's `time` counts them. */
 async function runTimed(line: readonly string[], env: Record<string, string>): Promise<Timed> {
   const bare = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '/root', LANG: 'C.UTF-8' };
   const timed = 'exec 3>&2; TIMEFORMAT="cpu %U %S"; time "$@" >/dev/null 2>&3 3>&-';

@@ -1,4 +1,4 @@
-/** The instance on which everything is measured: the smallest one of testkit, in the engine under measurement. */
+/** The instance of all measurements: testkit's smallest instance, in the measured engine. */
 import { importTree, type Subject } from '@swefarm/testkit';
 import { SOCKET } from './engine.ts';
 

@@ -1,4 +1,4 @@
-/** mini-swe-agent from PyPI: its batch command in containers of the `docker` program, then swebench's evaluation of its predictions. */
+/** Runs mini-swe-agent from PyPI: its batch command in containers of `docker`, then swebench's evaluation of its predictions. */
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { words, writeLines } from '@swefarm/testkit';
@@ -11,7 +11,7 @@ const INSTALLS = [`mini-swe-agent[full]==${VERSION}`, 'mcp'];
 
 type Batch = { rows: readonly Row[]; parallel: number; at: string };
 
-/** The batch command alone, and the batch command with the evaluation. Times include the start of each command. */
+/** Returns two peers: the batch command alone, and with the evaluation. Times include the start of each command. */
 export async function openMiniSweAgent(scene: Scene) {
   const venv = await ensureVenv(`mini-swe-agent-${VERSION}`, INSTALLS);
   const python = await ensureHarnesses();

@@ -1,4 +1,4 @@
-/** What every peer gets: one image, one task under many ids, the same answers of the model, and a patch that resolves it. */
+/** Shared by all peers: one image, one task under many ids, the same answers of the model, and a patch that resolves the task. */
 import { execFile } from 'node:child_process';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,13 +13,13 @@ const run = promisify(execFile);
 
 /** swebench accepts local images only under the names that it generates. */
 export const NAMESPACE = 'swefarm-peers';
-/** Of the rows that the benchmark's own tables do not know: one whose commands need no network. */
+/** A repository and version in swebench's tables whose commands need no network. The rows of the benchmark name them. */
 const KNOWN = { repo: 'pytest-dev/pytest', version: '7.4' };
 
 export type Scene = {
   environment: BenchEnvironment;
   policy: Policy;
-  /** As the farm runs it. */
+  /** The instance for the farm. */
   instance: Instance;
   folder: string;
   /** Rows of SWE-bench's form for the first `count` ids. */
@@ -28,7 +28,7 @@ export type Scene = {
 
 export type Row = Record<string, unknown> & { instance_id: string };
 
-/** What SWE-bench's commands and NeMo Gym's call and the small image lacks. The programs run its tests with the Python that is there. */
+/** Files that SWE-bench's commands need and the small image lacks. The programs run the tests with the image's python3. */
 const CONDA = 'opt/miniconda3/etc/profile.d/conda.sh';
 const ADDED: Readonly<Record<string, string>> = {
   [CONDA]: 'conda() { :; }\n',
@@ -47,12 +47,12 @@ const GOLD = [
   '',
 ].join('\n');
 
-/** The last answer submits as mini-swe-agent's prompt asks for it, which ours understands too. */
+/** The last answer submits as mini-swe-agent's prompt asks. The farm accepts the same command. */
 const SUBMIT = 'echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git diff';
 
 const SCRIPT = conversation([...COMMANDS, SUBMIT].map((command) => ({ thought: 'I look.', command })));
 
-/** `most`: how many ids are needed. Its images are removed with it. */
+/** Opens the scene. `most`: number of ids. Disposal removes its images. */
 export async function openScene(subject: Subject, most: number): Promise<Scene & AsyncDisposable> {
   await using stack = new AsyncDisposableStack();
   const environment = stack.use(await openEnvironment());
@@ -71,7 +71,7 @@ export async function openScene(subject: Subject, most: number): Promise<Scene &
   };
 }
 
-/** As swebench 4.1.0 names an instance's image in a namespace. */
+/** Returns swebench 4.1.0's name of an instance's image in a namespace. */
 const harnessImage = (id: string): string =>
   `${NAMESPACE}/sweb.eval.x86_64.${id.replace('__', '_1776_')}:latest`;
 

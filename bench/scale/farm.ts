@@ -1,4 +1,4 @@
-/** A farm of simulated nodes with a Redis of its own, and the rollouts that are submitted to it. */
+/** Starts a farm of simulated nodes with its own Redis, and makes the rollouts that are submitted to it. */
 import { newRunRecord } from '@swefarm/runs';
 import {
   type Farm,
@@ -17,12 +17,12 @@ import { type Books, openBooks } from '../load.ts';
 export const GROUP = 16;
 /** A policy as in a training run; workers balance its endpoints by the bindings of all workers. */
 const POLICY = [1, 2, 3, 4].map((port) => `http://127.0.0.1:${port}/v1`);
-/** The maximum age of what a worker knows of the others. */
+/** Maximum age in ms of a worker's information about other workers. */
 const ACQUAINTED_MS = 2_000;
 
 export type SimulatedFarm = AsyncDisposable & { farm: Farm; fleet: Fleet; look(): Promise<Books> };
 
-/** A Redis, and nodes that serve its one farm. */
+/** Starts a Redis and the nodes of its farm. */
 export async function openSimulatedFarm({
   nodes,
   slots,
@@ -48,7 +48,7 @@ export type Collected = {
   at: number;
 };
 
-/** Reads results as the producer's collector does, until `count` of them are there. */
+/** Reads results as the producer's collector does, until there are `count`. */
 export async function collect(farm: Farm, runId: string, count: number): Promise<Collected[]> {
   const results: Collected[] = [];
   for (let from = '0'; results.length < count; ) {
@@ -60,7 +60,7 @@ export async function collect(farm: Farm, runId: string, count: number): Promise
   return results;
 }
 
-/** Throws when the farm lost a result, counted one twice or gave one up: its figures would be worthless. */
+/** Throws when the farm lost a result, counted one twice or gave one up, because the figures would then be meaningless. */
 export function onceEach(results: readonly Collected[], rollouts: number, lost: number): void {
   const ids = new Set(results.map(({ result }) => result.rollout_id));
   const judged = results.filter(({ result }) => result.outcome === 'judged').length;

@@ -1,4 +1,4 @@
-/** A real Chromium for the tests of a file, and a gateway with its page. */
+/** Starts a real Chromium for the tests of a file, and gateways with their page. */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
 
 const BUILD = fileURLToPath(new URL('../../gateway/page/build.ts', import.meta.url));
 export const TOKEN = 'a-token-of-the-gateway';
-/** What is waited for; a machine under load may take its time. */
+/** Timeout of waits in the browser, long enough for a machine under load. */
 export const PATIENT = { timeout: 120_000 };
 
 let browser: Browser;
@@ -40,7 +40,7 @@ export async function gatewayOver(farm: Farm): Promise<Gateway> {
   return gateway;
 }
 
-/** A page whose errors, and whose requests to anywhere else, fail the test. */
+/** Opens a page. Its errors and warnings, and its requests to other origins, fail the test. */
 export async function openPage(
   origin: string,
   token: string | null,

@@ -1,4 +1,4 @@
-/** Runs the real `swefarm` as a process and tells what it said. */
+/** Runs the real `swefarm` as a process and returns its output. */
 import { spawn } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -7,12 +7,12 @@ import { expect } from 'vitest';
 export const BIN = fileURLToPath(new URL('../bin/swefarm.mjs', import.meta.url));
 const FAKE = fileURLToPath(new URL('./fakeworker.ts', import.meta.url));
 
-/** `--worker-command` of a fake worker. */
+/** Returns the value of `--worker-command` for a fake worker. */
 export const fakeWorker = (mode: string): string => `${process.execPath} ${FAKE} --mode ${mode}`;
 
 export type Ran = { code: number | null; stdout: string; stderr: string };
 
-/** Without any SWEFARM variable of whoever runs the tests. */
+/** Starts `swefarm` without the SWEFARM_*, REDIS_URL* and OPENAI_API_KEY* variables of this process. */
 export function start(args: readonly string[], env: Record<string, string> = {}, bin = BIN) {
   const clean = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(SWEFARM_|REDIS_URL|OPENAI_API_KEY)/.test(name)),
@@ -46,21 +46,21 @@ export const jsonLines = (text: string): Line[] =>
 
 export const linesOf = async (path: string): Promise<Line[]> => jsonLines(await readFile(path, 'utf8'));
 
-/** A process that ended with `code`, after it wrote `text` to standard error. */
+/** Matches a process that ended with `code` and wrote `text` to standard error. */
 export const exited = (code: number, text: string | RegExp) => ({
   code,
   stderr: typeof text === 'string' ? expect.stringContaining(text) : expect.stringMatching(text),
 });
 
-/** The words of a command line. A value between them is one word, a list of values as many. */
+/** Splits a command line into words. A value is one word; a list of values is several words. */
 export const words = (line: TemplateStringsArray, ...values: (string | readonly string[])[]): string[] =>
   line.flatMap((text, at) => [...text.split(/\s+/).filter(Boolean), ...[values[at] ?? []].flat()]);
 
-/** Command lines of the processes that were told of this folder, in their arguments or their environment. */
+/** Returns the command lines of the processes that have this folder in their arguments or environment. */
 export async function processesOf(folder: string): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && name !== String(process.pid));
   const read = (pid: string, file: string): Promise<string> =>
-    // It may have ended since the folder was listed.
+    // The process may have ended since /proc was listed.
     readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '');
   const found = await Promise.all(
     pids.map(async (pid) => [await read(pid, 'cmdline'), await read(pid, 'environ')] as const),

@@ -19,7 +19,7 @@ async function setup(count: number, groupSize: number, ownFarm?: Farm) {
   const rollouts = new Set((await submit(farm, { record, instances: all })).rollouts);
   const folder = await testFolder();
   const path = join(folder, 'out.jsonl');
-  /** Collects into the file, as one process does from its start to its end. */
+  /** Opens the file and collects into it, as one process does. */
   const collected = async ({
     dyingAfter,
     ...more
@@ -79,7 +79,7 @@ test('every rollout has one line, whoever commits twice and whenever the collect
       await commitRollout(farm, record, id);
     }
   })();
-  // A collector that dies after its first lines, in the middle of a line, with an old cursor.
+  // The collector dies after its first lines; its last line is incomplete.
   await expect(collected({ dyingAfter: 2 })).rejects.toThrow('killed');
   await truncate(path, (await stat(path)).size - 5);
   const { complete } = await collected();
@@ -154,7 +154,7 @@ test('a removed run is noticed', async () => {
   await expect(collected()).rejects.toMatchObject({ code: 'run_gone' });
 });
 
-/** Throws in place of the append after `batches`, as if the process had been killed there. */
+/** Returns an output that throws after `batches` appends, as if the process were killed there. */
 function dying(output: Output, batches: number): Output {
   let left = batches;
   const append: Output['append'] = async (lines, cursor) => {

@@ -1,4 +1,4 @@
-/** Collections by `swefarm rollout`: its own process, its own Redis, a worker by its command. */
+/** Tests collections with `swefarm rollout` as a process with its own Redis and a fake worker. */
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { lines } from '@swefarm/datasets/test/rows.ts';
@@ -27,7 +27,7 @@ async function prepare() {
 test('rollouts of an instance run until enough are resolved, and no further', async () => {
   const { args, output, rolloutsOf } = await prepare();
   const ran = await run(args('fail', '--until-resolved', '1', '--max-rollouts', '5'));
-  // Index 0 fails, 1 is not resolved, 2 is.
+  // The rollout of index 0 fails, 1 is not resolved, and 2 is resolved.
   expect(await rolloutsOf()).toEqual(
     [0, 1].flatMap((at) => [0, 1, 2].map((index) => `pallets__flask-${at}.${index}`)),
   );
@@ -162,7 +162,7 @@ test('submit without an output queues sets in the wanted order, and refuses by n
   expect(waiting.filter((id) => id.includes(second)).map((id) => id.slice(-'1.0'.length))).toEqual([
     ...['1.0', '1.1', '0.0', '0.1'],
   ]);
-  // The price went with the run: whoever reports it needs no file.
+  // The run record has the price, so the report needs no price file.
   const record = await there.runs.get(second);
   if (record) await commitRollout(there, record, `${second}.pallets__flask-0.0`);
   const report = JSON.parse((await run(['report', second, ...farm, '--json'])).stdout);

@@ -1,4 +1,4 @@
-/** What `swefarm export` writes is read by the programs that it is for, as PyPI has them. */
+/** Tests that released programs from PyPI read the files that `swefarm export` writes for them. */
 import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -79,7 +79,7 @@ test('pandas, pyarrow and datasets read lines and tables; sb-cli takes the predi
   expect(found.tokens.types).toMatchObject({ reward: 'double', resolved: 'bool' });
   expect(found.everything).toEqual({ rows: 2, resolved: [true, false], first: 'Look around.' });
   expect(found.predictions).toEqual([2, 2]);
-  // A step of its inspector is an answer with what came of it; the prompt and the end may be steps too.
+  // A step of its inspector is an answer with its observations; the prompt and the end may be steps too.
   for (const counts of Object.values<number[]>(found.inspector)) {
     expect(counts).toHaveLength(2);
     expect(Math.min(...counts)).toBeGreaterThanOrEqual(3);

@@ -1,4 +1,4 @@
-/** Deadlines from a machine whose clock is a day off, either way: what is meant is a time of the farm, which is Redis's. */
+/** Tests deadlines from a machine whose clock is a day off: a deadline is a time of the farm's clock, which is the clock of Redis. */
 import { redisUrl, testConfig, testFarm } from '@swefarm/runs/test/farm.ts';
 import { newId } from '@swefarm/shared';
 import { shiftedClock } from '@swefarm/testkit';
@@ -19,7 +19,7 @@ async function prepare(offset: string) {
     output,
     run: (command: string, ...more: string[]): Promise<Ran> =>
       start([command, ...common, ...more], env).ended,
-    /** Milliseconds that the farm gives its only run from now. */
+    /** Returns the milliseconds until the deadline of the only run, by the farm's clock. */
     left: async (): Promise<number> => {
       const [run] = await farm.runs.list();
       return (run?.deadline_at ?? Number.NaN) - (await farm.clock.ask());

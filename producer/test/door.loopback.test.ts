@@ -1,4 +1,4 @@
-/** What a newcomer types first: the version, a dataset by its name on a hub, a report of a file that is not there. */
+/** Tests commands that new users type first: the version, a dataset by its name on a hub, a report of a missing file. */
 import { expect, test } from 'vitest';
 import { exited, run } from './cli.ts';
 

@@ -1,4 +1,4 @@
-/** `swefarm eval --output` as a process that is killed, stopped and given again: each prediction has one line and one report. */
+/** Tests `swefarm eval --output` as a process that is killed, stopped and repeated: each prediction has one line and one report. */
 import { existsSync } from 'node:fs';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -46,7 +46,7 @@ test('kill -9, and the same command goes on, with or without its --run-id', asyn
   await running.ended;
   await until(async () => (await processesOf(folder)).length === 0);
   const [runId = ''] = await readdir(join(folder, 'logs'));
-  // It died between a report and its line.
+  // Removes the last line, as if the process had died between a report and its line.
   const text = await readFile(output, 'utf8');
   await writeFile(output, text.slice(0, text.trimEnd().lastIndexOf('\n') + 1));
 

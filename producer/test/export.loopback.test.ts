@@ -1,4 +1,4 @@
-/** `swefarm export` as a process: which rollouts it takes, what it says of the others, and what it leaves when it cannot go on. */
+/** Tests `swefarm export` as a process: the rollouts it exports, its messages about the others, and its files after an error. */
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -137,7 +137,7 @@ test('a rollout that was run again is left out and counted, whichever file is na
     const ran = await run(['export', ...files, '--format', 'sft-messages', '--out', out, '--only-resolved']);
     expect(ran).toMatchObject(exited(0, '1 run again'));
     expect((await ids()).sort()).toEqual(['r1.a__b-1.1', 'r1.a__b-2.3', 'r2.a__b-1.0']);
-    // A report counts by the same rule.
+    // A report counts replaced rollouts by the same rule.
     const report = JSON.parse((await run(['report', ...files, '--json'])).stdout);
     expect(report).toMatchObject({ total: 6, judged: 4, resolved: 3 });
   }
@@ -150,7 +150,7 @@ test('artifacts and lines of several versions in one store: what this version re
     const content = JSON.parse(gunzipSync(await readFile(artifact(id))).toString());
     await writeFile(artifact(id), gzipSync(JSON.stringify({ ...content, ...change })));
   };
-  // Of a version that will come, and of one that did not tell its software yet.
+  // The first artifact is of a future version, the second of a version that did not record its software version.
   await changed('r1.a__b-1.0', { format: 'swefarm-artifact-2' });
   await changed('r1.a__b-1.1', { software_version: undefined, claim: undefined });
   await changed('r1.a__b-2.3', { a_field_to_come: { deep: true } });
@@ -220,7 +220,7 @@ test('a results file may be gzipped, for exports and reports alike; one that is 
 
 test('a disk that is full is told, and leaves nothing', async () => {
   const { folder, exported } = await prepare();
-  // Every write to this device fails as on a full disk; the name beside it is made a link to it.
+  // Every write to /dev/full fails as on a full disk, so the name of the temporary file is a link to it.
   await symlink('/dev/full', join(folder, '.full.jsonl.part'));
   const ran = await exported('preds', 'full.jsonl', '--per-instance', '1');
   expect(ran).toMatchObject(exited(12, 'the disk is full'));

@@ -1,4 +1,4 @@
-/** What a model writes that not every reader takes: half surrogate pairs, and separators that some readers end a line at. */
+/** Tests texts that some readers reject: half surrogate pairs, and separators at which some readers end a line. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -11,7 +11,7 @@ const FORMATS = words`
   nemo-gym:rows swe-agent:tree mini-swe-agent:1 mini-swe-agent:1.1 atif:1.7
 `.map((one) => one.split(':'));
 
-/** Every text in a value, keys too. */
+/** Returns every text in a value, including keys. */
 const textsOf = (value: unknown): string[] =>
   typeof value === 'string'
     ? [value]

@@ -1,4 +1,4 @@
-/** Which verdict the exports of forged and unrewarded rollouts carry. */
+/** Tests the verdicts in exports of forged and unrewarded rollouts. */
 import { readFile } from 'node:fs/promises';
 import { bareFacts } from '@swefarm/testkit';
 import { expect, test } from 'vitest';

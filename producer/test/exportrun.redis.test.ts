@@ -1,4 +1,4 @@
-/** `swefarm export` of a run that lies in Redis, by its id. */
+/** Tests `swefarm export` of a run in Redis by its id. */
 import { join } from 'node:path';
 import { submit } from '@swefarm/runs';
 import { instances, testConfig, testFarm, testFolder, testRecord } from '@swefarm/runs/test/farm.ts';

@@ -1,6 +1,6 @@
 /**
- * A worker by its command line that settles rollouts without a sandbox, for tests of the producer's own processes:
- * `--mode ok` resolves even indices, `fail` fails index 0, `slow` takes 300 ms each, `broken` cannot start,
+ * A worker process that commits results of rollouts without a sandbox, for tests of the producer's own processes:
+ * `--mode ok` resolves even indices, `fail` fails index 0, `slow` takes 300 ms for each rollout, `broken` cannot start,
  * `crash` dies after each third rollout, `examine` gives gold of flask-1 and the untouched tree of flask-2 a wrong verdict once.
  */
 
@@ -24,7 +24,7 @@ if (mode === 'broken') {
 let stopping = false;
 process.on('SIGTERM', () => {
   stopping = true;
-  // Told by a producer that ends, or by the kernel when one is killed: its Redis may be gone, and a worker waits for that for ever.
+  // An ending producer, or the kernel after its death, sends SIGTERM. Redis may be gone then, and a worker waits for Redis forever.
   setTimeout(() => process.exit(0), END_MS).unref();
 });
 
@@ -56,7 +56,7 @@ while (!stopping) {
   if (mode === 'slow') await sleep(300);
   const instance = record && (await farm.runs.getInstance(runId, instanceId));
   const over = { ...outcome(index), ...(instance ? { family: instance.family } : {}) };
-  // Patches are there to be evaluated.
+  // Only an evaluation of a patch has a report.
   const report =
     record?.agent.type === 'patch' && over.outcome !== 'failed'
       ? aReport({ instance_id: instanceId, ...(mode === 'examine' ? examined(instanceId, index) : {}) })
@@ -78,7 +78,7 @@ function outcome(index: number): Partial<Result> {
   return index % 2 === 0 ? {} : { resolved: false, reward: 0, reward_row: 'unresolved' };
 }
 
-/** Three evaluations of gold, then three of the untouched tree. */
+/** Returns the verdict of an index: indices 0 to 2 evaluate gold, 3 to 5 the untouched tree. */
 function examined(instanceId: string, index: number): Partial<Report> {
   const wrong = (instanceId.endsWith('-1') && index === 1) || (instanceId.endsWith('-2') && index === 4);
   const resolved = index < 3 !== wrong;

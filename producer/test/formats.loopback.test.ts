@@ -1,4 +1,4 @@
-/** Each format of `swefarm export`, from one stored rollout with tool calls and one with blocks of text. */
+/** Tests each format of `swefarm export` with one stored rollout with tool calls and one with blocks of text. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { madeTrajectory } from '@swefarm/testkit';
@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { exited, linesOf, words } from './cli.ts';
 import { aPatch, storedRollouts, toolTrajectory } from './stored.ts';
 
-/** The path of an export of both rollouts. */
+/** Exports both rollouts and returns the path. */
 async function exported(format: string, form: string, out: string): Promise<string> {
   const stored = await storedRollouts([
     {},
@@ -187,7 +187,7 @@ test('atif: steps without gaps, observations under their calls, token ids of wha
 test("nemo-gym: the rows of its collector's X.jsonl, with token ids where they are known", async () => {
   const [tools, text] = await linesOf(await exported('nemo-gym', 'rows', 'X.jsonl'));
   expect(tools).toMatchObject({ _ng_task_index: 0, _ng_rollout_index: 0, reward: 1, resolved: true });
-  // Trainers that assert contiguous ids get none of its tokens.
+  // Trainers assert contiguous ids, so a rollout without token ids is masked.
   expect(tools).toMatchObject({
     mask_sample: true,
     failure_reason: expect.stringMatching(/^no_token_ids: /),

@@ -1,4 +1,4 @@
-/** What callers and people may ask of a run: each is refused by the name of what is wrong with it, or runs, and nothing ends by it. */
+/** Tests odd settings of runs from callers and command lines: each is refused with its cause or accepted, and no process ends. */
 import { writeFile } from 'node:fs/promises';
 import { testGateway } from '@swefarm/gateway/test/gateway.ts';
 import { post, row } from '@swefarm/gateway/test/gym.ts';
@@ -18,7 +18,7 @@ const seed = Number(process.env.SWEFARM_TEST_SEED ?? Math.floor(Math.random() * 
 const oddness = fc.record({ at: fc.nat({ max: 10_000 }), what: fc.nat({ max: 10_000 }) });
 const changes = fc.array(oddness, { minLength: 1, maxLength: 2 });
 
-/** What may be set of a run, all of it. */
+/** Returns all settings of a run that a submitter may set. */
 function settings(): object {
   const policy = PolicyConfig.parse({ urls: ['http://127.0.0.1:9/v1'], model: 'm', sampling: { seed: 1 } });
   const { api_key_ref: _, ...asked } = policy;
@@ -53,7 +53,7 @@ test(`odd settings of a caller (SWEFARM_TEST_SEED=${seed})`, { timeout: 120_000 
       expect(answer.error.message.length, description).toBeGreaterThan(10);
       expect(answer.error.message, description).not.toContain('ZodError');
     }
-    // What was refused is nowhere, what was taken is whole.
+    // A refused request leaves no run, and an accepted run is complete.
     expect((await farm.runs.list()).length, description).toBe(made);
     expect(await farm.runs.unreadable(), description).toEqual([]);
   }

@@ -1,4 +1,4 @@
-/** `swefarm import`: what other programs left becomes an output that the rest of the farm reads. */
+/** Tests `swefarm import`: it converts files of other programs to an output that other commands read. */
 import { mkdir, readdir, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -17,7 +17,7 @@ const prompt = [
   { role: 'user', content: [{ type: 'text', text: 'this' }] },
 ];
 
-/** As mini-swe-agent 2 writes it. */
+/** A trajectory as mini-swe-agent 2 writes it. */
 const mini = {
   info: {
     exit_status: 'Submitted',
@@ -46,7 +46,7 @@ const mini = {
   instance_id: 'a__b-1',
 };
 
-/** As SWE-agent 1.1 writes it. */
+/** A trajectory as SWE-agent 1.1 writes it. */
 const traj = {
   environment: 'main',
   trajectory: [
@@ -85,7 +85,7 @@ const observed = (tool_call_id: string) => ({
   ...{ source: 'agent', observation: 'run', tool_call_metadata: { tool_call_id } },
 });
 
-/** As OpenHands writes it: one answer of the model made two actions. */
+/** A line as OpenHands writes it: one answer of the model made two actions. */
 const output = {
   instance_id: 'a__b-2',
   test_result: { git_patch: aPatch('4'), report: { resolved: true } },

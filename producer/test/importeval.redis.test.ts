@@ -1,4 +1,4 @@
-/** Imported patches are graded by `swefarm eval --from`, and stay marked as imported. */
+/** Tests that `swefarm eval --from` grades imported patches, whose lines remain marked as imported. */
 import { writeFile } from 'node:fs/promises';
 import { lines } from '@swefarm/datasets/test/rows.ts';
 import { expect, test } from 'vitest';

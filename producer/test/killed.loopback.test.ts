@@ -1,4 +1,4 @@
-/** What SIGKILL and a full disk leave of an export, an import and a dataset that is written: all of it or nothing, and no file beside it. */
+/** Tests that after SIGKILL or on a full disk an export, an import or a dataset is complete or absent, without temporary files. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -16,7 +16,7 @@ import { aPatch, contentOf } from './stored.ts';
 
 const execute = promisify(execFile);
 
-/** Enough for an export to take a while, from one artifact. */
+/** Number of rollouts, with one artifact: enough that an export can be killed while it writes. */
 const ROLLOUTS = 120;
 
 async function prepare() {
@@ -46,7 +46,7 @@ const EXPORTS = [
 
 const json = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
 
-/** Kills it as soon as something of it lies in `folder`, or `more` milliseconds later; false: it had ended before. */
+/** Kills the process `more` milliseconds after its first file in `folder`. Returns false if it had ended before. */
 async function killedWhileWriting(args: readonly string[], folder: string, more: number): Promise<boolean> {
   const { child, ended } = start(args);
   let over = false;
@@ -92,7 +92,7 @@ test('an import that is killed, also between its artifacts and its lines, is don
     await killedWhileWriting(args, own, more);
     if (existsSync(lines)) expect(await linesOf(lines)).toHaveLength(ROLLOUTS);
     await rm(lines, { force: true });
-    // As a kill between the two leaves it.
+    // The state after a kill between the two steps.
     await mkdir(`${lines}.artifacts`, { recursive: true });
     await writeFile(join(`${lines}.artifacts`, '.unfinished'), '');
   }
@@ -102,7 +102,7 @@ test('an import that is killed, also between its artifacts and its lines, is don
   const artifacts = await readdir(`${lines}.artifacts`);
   expect(artifacts).toHaveLength(ROLLOUTS);
   expect(artifacts.every((name) => name.endsWith('.json.gz'))).toBe(true);
-  // A folder of artifacts that is somebody's own is left alone.
+  // The import refuses an existing artifact folder that it did not leave unfinished, and does not change it.
   await rm(lines);
   expect(await run(args)).toMatchObject(exited(2, 'exists already'));
   expect(await readdir(`${lines}.artifacts`)).toHaveLength(ROLLOUTS);
@@ -145,7 +145,7 @@ test('on a disk that fills up each of them says so with exit code 12, and leaves
     ['dataset', 'convert', rows, '--output', join(disk, 'rows.json')],
   ];
   for (const args of commands) {
-    // A file system of 128 KiB that nobody else sees.
+    // A file system of 128 KiB in a mount namespace of its own.
     const inside = ['--dev-bind', '/', '/', '--size', String(128 * 1024), '--tmpfs', disk];
     const script = '"$@"; echo "code $?"; find "$DISK" -mindepth 1';
     const shell = ['sh', '-c', script, 'sh', process.execPath, BIN, ...args];

@@ -1,4 +1,4 @@
-/** Rows of tens of megabytes, as families store logs and commits in them: through the command and the gateway, and what is too large is refused. */
+/** Tests rows of tens of megabytes, as some families have them, in the command and the gateway. Larger rows are refused. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bearer, testGateway } from '@swefarm/gateway/test/gateway.ts';
@@ -9,15 +9,15 @@ import { run, words } from './cli.ts';
 import { farmVariables } from './scene.ts';
 
 const MIB = 1024 ** 2;
-/** No row of a known dataset is so long: the longest that is at hand has 30 kB, and R2E-Gym's hold both texts of each changed file. */
+/** Larger than any row of a known dataset. Rows of R2E-Gym have both versions of each changed file. */
 const ROW_BYTES = 24 * MIB;
 const FIX = 'f'.repeat(40);
 
-/** Lines that compress as code does, not to nothing. */
+/** Returns lines that differ, so that the text does not compress to almost nothing. */
 const text = (bytes: number): string =>
   Array.from({ length: bytes / 64 }, (_, n) => `${n}`.padEnd(63, 'value = other(n)')).join('\n');
 
-/** A row of R2E-Gym that holds a file of half its size before and behind the fix. */
+/** Returns a row of R2E-Gym with two columns of half its size: the file before the fix, and a log. */
 function largeRow(): Record<string, unknown> {
   const content = text(ROW_BYTES / 2);
   const commit = { file_diffs: [], old_commit_hash: 'e'.repeat(40), new_commit_hash: FIX, before: content };
@@ -33,7 +33,7 @@ function largeRow(): Record<string, unknown> {
   };
 }
 
-/** A row of SWE-bench-Live whose test patch, which the instance keeps, is as large. */
+/** Returns a row of SWE-bench-Live with an equally large test patch, which the instance includes. */
 const largeStored = (): Record<string, unknown> => ({
   instance_id: 'acme__calc-1',
   repo: 'acme/calc',

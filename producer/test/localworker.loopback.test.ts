@@ -1,11 +1,11 @@
-/** How often a local worker is started again. */
+/** Tests the number of restarts of a local worker. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { testFolder } from '@swefarm/runs/test/farm.ts';
 import { expect, test } from 'vitest';
 import { type LocalWorkerOptions, startLocalWorker } from '../src/local/worker.ts';
 
-/** A worker that writes one line and ends with `code`; `results`: how many the run has after each of its starts. */
+/** Runs a worker that writes one line and ends with `code`. `results`: number of the run's results after each start. */
 async function startsOf(code: number, results: readonly number[]) {
   const log = join(await testFolder(), 'worker.log');
   let read = 0;
@@ -13,7 +13,7 @@ async function startsOf(code: number, results: readonly number[]) {
     command: ['/bin/sh', '-c', `echo "arguments: $*"; exit ${code}`, 'worker'],
     args: ['run'],
     firstArgs: ['--engine-patience-seconds', '3'],
-    // Read before each start and after it.
+    // startLocalWorker reads the number before and after each start.
     results: () => results[Math.min(Math.floor(read++ / 2), results.length - 1)] ?? 0,
     environment: process.env,
     logFile: log,

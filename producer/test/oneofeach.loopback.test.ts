@@ -1,4 +1,4 @@
-/** One rollout for each instance: which one it is does not hang on which rollout ended first. */
+/** Tests that the choice of one rollout for each instance does not depend on the order in which rollouts ended. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { testFolder } from '@swefarm/runs/test/farm.ts';
@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { linesOf, run } from './cli.ts';
 import { aPatch, storeRollouts } from './stored.ts';
 
-/** Four rollouts of 40 instances; index 0 ends last, as the longest would. */
+/** Stores four rollouts of each of 40 instances. Index 0 ends last. */
 async function prepare() {
   const folder = await testFolder();
   const rollouts = Array.from({ length: 40 }, (_, at) => `a__b-${at}`).flatMap((instance_id) =>
@@ -51,6 +51,6 @@ test('select draws among equal scores, the same ones in whatever order they ende
     chosen.push(best.map((line) => Number(line.rollout_index)));
   }
   expect(chosen[0]).toEqual(chosen[1]);
-  // Each of the three that tie is drawn, and the one with less never.
+  // Each of the three rollouts with equal scores is drawn, and the one with a lower score never.
   expect([...new Set(chosen[0])].toSorted()).toEqual([0, 1, 2]);
 });

@@ -1,4 +1,4 @@
-/** The page in a real Chromium: what is shown, what follows a run that goes on, and that nothing a model wrote does anything. */
+/** Tests the page in a real Chromium: contents, updates of a running run, and that text of a model is never executed. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { testFarm, testFolder } from '@swefarm/runs/test/farm.ts';
@@ -9,7 +9,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { gatewayOver, openPage, PATIENT, TOKEN } from './browser.ts';
 import { start } from './cli.ts';
 
-/** HTML that would run, terminal escapes, text that turns itself around. */
+/** Text with executable HTML, terminal escapes and a direction override. */
 const HOSTILE =
   '\n<script>window.owned = 1</script><img src=x onerror="window.owned = 2"><a href="javascript:window.owned=3">x</a>' +
   '\u001b]0;owned\u0007\u001b[2J\u202egnirts';
@@ -37,7 +37,7 @@ test('5,000 rollouts: token, runs, grid, list, filters, keys', SLOW, async () =>
   expect(await page.locator('.square').first().textContent()).toMatch(/^[✓✗!–]$/);
   expect(page.url()).not.toContain(TOKEN);
 
-  // Arrow keys walk through siblings and groups; what has the focus says what it is.
+  // Arrow keys move through siblings and groups. The focused cell has a label for screen readers.
   await page.locator('.square[tabindex="0"]').focus();
   for (const key of ['ArrowRight', 'ArrowDown', 'PageDown']) await page.keyboard.press(key);
   await expect
@@ -152,7 +152,7 @@ test('a result file alone: swefarm show --web', SLOW, async () => {
   const [line] = lines;
   const blob = await farm.artifacts.get(line?.artifact ?? '');
   await writeFile(join(folder, 'one.json.gz'), blob);
-  // One artifact lies beside the output; the others were not kept.
+  // One artifact is beside the output; the other artifacts are missing.
   if (line) line.artifact_file = 'one.json.gz';
   await writeFile(path, lines.map((one) => `${encodeLine(one)}\n`).join(''));
 

@@ -1,4 +1,4 @@
-/** The page of a checkout where nobody built it: it is there when it is first asked for, once, and says what to do when it cannot be. */
+/** Tests that the first request builds the page of a checkout, once, and that a failed build reports the remedy. */
 
 import { appendFile, cp, mkdir, readdir, stat, symlink, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
@@ -10,7 +10,7 @@ import { start, words } from './cli.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const COPIED = ['gateway', 'producer'];
-/** What of ours their sources name by path. */
+/** Folders that the sources of COPIED name by path. */
 const BESIDE = ['shared', 'trajectories', 'tsconfig.json'];
 
 type Served = { output: () => string; code: () => number | null; origin: () => string };
@@ -30,7 +30,7 @@ const test = base.extend<{ checkout: string }>({
   },
 });
 
-/** The packages that we have; of our own, those that are copied lie beside `modules`. */
+/** Links all installed packages into `modules`. Links to COPIED packages point to the copies beside `modules`. */
 async function linkPackages(modules: string): Promise<void> {
   await mkdir(join(modules, '@swefarm'), { recursive: true });
   const ours = join(ROOT, 'node_modules');
@@ -65,7 +65,7 @@ async function started(served: Served): Promise<string> {
   return served.origin();
 }
 
-/** The page as a browser takes it: itself, and every file it names. */
+/** Fetches the page and every file that it names, as a browser does. */
 async function open(origin: string): Promise<string> {
   const page = await fetch(`${origin}/ui/`);
   const html = await page.text();
@@ -94,7 +94,7 @@ test('two processes and many requests that need it at once: one build, whole for
     'dist.lock',
   ]);
 
-  // A source that is newer than the page: whoever starts next builds it again.
+  // A source is newer than the page, so the next start builds the page again.
   await appendFile(join(page, 'src/style.css'), '\n.newer-than-the-page { color: red; }\n');
   const again = await open(await started(showWeb(checkout)));
   expect(again).not.toBe(html);
@@ -113,6 +113,6 @@ test('a page that cannot be built: what failed and what to do, from the command 
   await until(() => command.code() !== null);
   expect(command.code()).toBe(12);
   expect(command.output()).toContain('run "npm ci" and "npm run page"');
-  // Everything else of the gateway works.
+  // The other routes of the gateway work.
   expect((await fetch(`${farm}/healthz`)).status).toBe(200);
 });

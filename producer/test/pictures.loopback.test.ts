@@ -1,4 +1,4 @@
-/** Pictures of issues: brought to a folder, tried at an endpoint, shown in commands and exports; against servers on loopback. */
+/** Tests pictures of issues: fetched to a folder, probed at an endpoint, shown in commands and exports; with servers on loopback. */
 import { createHash } from 'node:crypto';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -92,7 +92,7 @@ test('a run with pictures is refused before anything starts, with what to do, un
   const dataset = join(folder, 'rows.jsonl');
   await writeFile(dataset, `${JSON.stringify(rowOf(`${server}/a.png`))}\n`);
   const pictures = join(folder, 'pictures');
-  // Nobody listens there: a run that is refused asks neither Redis nor a policy.
+  // No server listens at these addresses: a refused run connects neither to Redis nor to a policy.
   const submit = (...more: string[]) =>
     run(words`
       submit --dataset ${dataset} --redis-url redis://127.0.0.1:1 --redis-patience-seconds 0
@@ -109,7 +109,7 @@ test('a run with pictures is refused before anything starts, with what to do, un
     exited(2, /1 of 1 instances show pictures \(a__b-1\), and token mode token-in/),
   );
 
-  // With what it needs, or with an explicit wish, only Redis is missing.
+  // With the pictures, or with an explicit --pictures drop, the command fails only because Redis is missing.
   for (const request of [
     ['--picture-files', pictures],
     ['--pictures', 'drop', '--token-mode', 'token-in'],

@@ -1,4 +1,4 @@
-/** The commands around a policy: refused before anything is queued, and the trainer's word from a shell. */
+/** Tests endpoint checks before a run is queued, and `swefarm policy`. */
 import { newId } from '@swefarm/shared';
 import { startScriptedPolicy } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
@@ -82,7 +82,7 @@ test('policy set, show and remove; a run may name a policy in place of an endpoi
   const named = words`submit --dataset ${dataset} --policy-name train --model m --require-tokens`;
   const queued = await run([...named, '--token-mode', 'token-in', ...farm]);
   expect(queued).toMatchObject(exited(0, 'train is updating'));
-  // What a policy entry names is anybody's word: a key wants to know by its owner where it may go.
+  // Any trainer can change the endpoints of a registered policy, so the owner of a key must name the origins that may receive it.
   const keyed = [...named, '--token-mode', 'token-in', ...farm];
   const secret = { SWEFARM_POLICY_API_KEY: 'sk-1234567' };
   expect(await run(keyed, secret)).toMatchObject(exited(2, 'SWEFARM_POLICY_API_KEY_ORIGINS'));

@@ -1,4 +1,4 @@
-/** The Python package's own tests, by the machine's python3 and its standard library. What needs verl runs in ci:full. */
+/** Runs the Python package's unit tests with the machine's python3 and standard library. Tests that need verl run in ci:full. */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';

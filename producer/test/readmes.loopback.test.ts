@@ -1,4 +1,4 @@
-/** The examples in the READMEs of the packages run as they are written. */
+/** Runs the examples in the READMEs of the packages unchanged. */
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -14,12 +14,12 @@ let folder: string;
 beforeAll(async () => {
   const parent = join(ROOT, '.swefarm');
   await mkdir(parent, { recursive: true });
-  // Below the root, so that the packages are found.
+  // The folder is below the root, so that Node finds the packages.
   folder = await mkdtemp(join(parent, 'readmes-'));
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** Standard output of the example, run with these arguments. */
+/** Runs the example with these arguments and returns its standard output. */
 async function output(name: string, ...args: string[]): Promise<string> {
   const [, code = ''] =
     /```ts\n([\s\S]*?)```/.exec(await readFile(join(ROOT, name, 'README.md'), 'utf8')) ?? [];

@@ -1,4 +1,4 @@
-/** Reports and Gym's files, as a step's command line leaves them. */
+/** Tests reports and Gym's files of `swefarm rollout`. */
 
 import { readFile, truncate, writeFile } from 'node:fs/promises';
 import { readDataset } from '@swefarm/datasets';

@@ -1,4 +1,4 @@
-/** The gateway as a process is killed while it holds calls; its successor at the same address answers them. */
+/** Tests that a gateway that is killed with open calls is replaced by a gateway at the same address, which answers the calls. */
 
 import { bearer, TOKEN } from '@swefarm/gateway/test/gateway.ts';
 import { type Reply, row } from '@swefarm/gateway/test/gym.ts';
@@ -11,7 +11,7 @@ import { start } from './cli.ts';
 
 const CALLS = 24;
 
-/** As Gym's client does it: whatever goes wrong before the headers, again after half a second, for ever. */
+/** Posts as Gym's client does: repeats the request after half a second, without a limit, when it fails before the headers arrive. */
 async function insist(url: string, body: unknown): Promise<Reply> {
   for (;;) {
     try {
@@ -58,7 +58,7 @@ test.each(['SIGKILL', 'SIGTERM'] as const)('%s of the gateway doubles no rollout
   // A trainer updates its weights meanwhile.
   await farm.policies.set('default', { version: 'step-2', state: 'serving' });
   serve();
-  // All are taken up again: each call is held by the new one now.
+  // All calls are connected to the new gateway.
   await until(async () => {
     const isHealthy = await fetch(`${url}/healthz`).then(
       () => true,

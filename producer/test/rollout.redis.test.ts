@@ -1,4 +1,4 @@
-/** `swefarm` as people run it: its own process, its own Redis, a worker by its command. */
+/** Tests `swefarm rollout` as a process with its own Redis and a fake worker. */
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { startRedis, until } from '@swefarm/testkit';
@@ -92,7 +92,7 @@ test.each([
     const ran = await run(words`rollout ${common} --output ${output} --runtime ${runtime}`, env);
     expect(ran).toMatchObject(exited(12, told));
     expect(ran.stderr).not.toContain('starting it again');
-    // The worker waits 3 s for an engine; by default it would wait 60 s and be started again.
+    // The first start waits 3 s for an engine, instead of the default of 60 s.
     expect(Date.now() - started).toBeLessThan(30_000);
   },
   60_000,
@@ -130,7 +130,7 @@ test('kill -9 of the producer: nothing of it lives on, and --resume finishes fro
   await twoLines(output);
   running.child.kill('SIGKILL');
   await running.ended;
-  // Neither its worker nor its Redis lives on without it.
+  // The worker and Redis of the command end with it.
   await until(async () => (await processesOf(folder)).length === 0);
   const resumed = await run(args('ok', '--resume'));
   expect(resumed).toMatchObject({ code: 0 });

@@ -1,4 +1,4 @@
-/** A dataset in a folder, farms of their own for commands, and servers. */
+/** Makes datasets in folders, farms for commands, and servers. */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -14,7 +14,7 @@ import { fakeWorker, linesOf } from './cli.ts';
 
 export const flaskId = (at: number): string => `pallets__flask-${at}`;
 
-/** A folder with `rows.jsonl`, which has `count` rows. `at`: a path in the folder. */
+/** Makes a folder with `rows.jsonl`, which has `count` rows. `at` returns a path in the folder. */
 export async function flaskRows(count: number) {
   const folder = await testFolder();
   const at = (name: string): string => join(folder, name);
@@ -24,17 +24,17 @@ export async function flaskRows(count: number) {
   return { folder, at, ids, ...paths };
 }
 
-/** Options that name a farm of their own in the Redis of the tests. */
+/** Returns options that name a new farm in the Redis of the tests. */
 export const farmOptions = (prefix = `t${newId()}`): string[] => [
   ...['--redis-url', redisUrl(), '--redis-prefix', prefix],
 ];
 
-/** The same as variables, for the farm of a configuration. */
+/** Returns environment variables that name the farm of a configuration in the Redis of the tests. */
 export const farmVariables = ({ redis_prefix }: ProducerConfig) => ({
   ...{ SWEFARM_REDIS_URL: redisUrl(), SWEFARM_REDIS_PREFIX: redis_prefix },
 });
 
-/** Options of a farm with a fake worker that runs until the test ends. */
+/** Starts a fake worker that runs until the test ends. Returns options that name its farm. */
 export function farmWithWorker(mode: string): string[] {
   const farm = farmOptions();
   const [program = '', ...fake] = fakeWorker(mode).split(' ');
@@ -47,7 +47,7 @@ export function farmWithWorker(mode: string): string[] {
 export const twoLines = (output: string): Promise<unknown> =>
   until(async () => existsSync(output) && (await linesOf(output)).length >= 2);
 
-/** The address of a server on the loopback that runs until the test ends. */
+/** Starts a server on the loopback that runs until the test ends. Returns its address. */
 export async function listening(handle: RequestListener): Promise<string> {
   const server = createServer(handle).listen(0, '127.0.0.1');
   onTestFinished(() => {

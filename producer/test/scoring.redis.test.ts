@@ -1,4 +1,4 @@
-/** `swefarm score`, `select` and `report` on a real output, with a scripted verifier. */
+/** Tests `swefarm score`, `select` and `report` on a real output, with a scripted verifier. */
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { lines } from '@swefarm/datasets/test/rows.ts';
 import { expect, test } from 'vitest';
@@ -7,7 +7,7 @@ import { flaskRows, listening } from './scene.ts';
 
 type Asked = { path: string; body: Record<string, unknown>; token: string | undefined };
 
-/** A verifier that says yes with the probability that `yes` gives; null: it says something else. */
+/** Starts a verifier that answers yes with the probability that `yes` returns. Null: neither yes nor no; `busy`, `refuse`: 503, 400. */
 async function openVerifier(yes: (asked: Asked, number: number) => number | null | 'busy' | 'refuse') {
   const asked: Asked[] = [];
   const url = await listening(async (request, response) => {
@@ -96,7 +96,7 @@ test('all forms of a verifier; one that says neither yes nor no gives no score',
 
 test('the best of two is chosen, and the report tells pass@k, best@k and the gap as counted by hand, on paper and as a page', async () => {
   const { at, output, scores } = await collected();
-  // Index 0 resolves. The verifier likes it at the first instance, and its sibling at the second.
+  // Index 0 resolves. The verifier rates index 0 highest at the first instance, and index 1 at the second.
   const found = await linesOf(output);
   const scoreOf = (id: string): number => (id.endsWith('flask-0.0') || id.endsWith('flask-1.1') ? 0.9 : 0.1);
   const line = ({ rollout_id, instance_id }: (typeof found)[number]) => ({

@@ -1,4 +1,4 @@
-/** Stored rollouts for tests of exports: an output file, and artifacts in a folder beside it. */
+/** Stores rollouts for tests of exports: an output file, and artifacts in a folder beside it. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { testFolder } from '@swefarm/runs/test/farm.ts';
@@ -30,7 +30,7 @@ const call = (id: string, name: string, args: object) => ({
   function: { name, arguments: JSON.stringify(args) },
 });
 
-/** Two commands and a submit, by tool calls; `thought` tells trajectories apart. */
+/** Makes a trajectory with two commands and a submit as tool calls. `thought` distinguishes trajectories. */
 export function toolTrajectory(thought = 'Look around.', tokens = 100): Trajectory {
   const messages: Message[] = [
     { role: 'system', content: 'You fix issues.' },
@@ -94,7 +94,7 @@ export const contentOf = (
   failure_detail: null,
 });
 
-/** `i` of the default rollouts: index within the instance `a__b-1`. */
+/** Writes the rollouts and returns the path of the output. The default instance is `a__b-1`; the index is the position in the list. */
 export async function storeRollouts(folder: string, rollouts: readonly StoredRollout[]): Promise<string> {
   const artifacts = join(folder, 'artifacts');
   await mkdir(artifacts, { recursive: true });
@@ -113,7 +113,7 @@ export async function storeRollouts(folder: string, rollouts: readonly StoredRol
   return path;
 }
 
-/** Rollouts in a folder of their own. `exported` exports them to a file or folder beside them. */
+/** Stores rollouts in a new folder. `exported` exports them to a file or folder beside them. */
 export async function storedRollouts(rollouts: readonly StoredRollout[]) {
   const folder = await testFolder();
   const results = await storeRollouts(folder, rollouts);

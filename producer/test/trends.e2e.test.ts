@@ -1,4 +1,4 @@
-/** Trends on the page, in a real Chromium: over versions and time, runs beside one another, in all sizes. */
+/** Tests the trends on the page in a real Chromium: over versions and time, with runs side by side, and at all sizes. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { testFarm } from '@swefarm/runs/test/farm.ts';
@@ -11,7 +11,7 @@ const SLOW = { timeout: 300_000 };
 const HOUR = 3_600_000;
 const BEGUN = Date.UTC(2026, 0, 10, 8);
 
-/** Four versions for each run, a version an hour. */
+/** Returns the ends of rollouts: `each` rollouts for each policy version, and one version an hour. */
 const ends =
   (first: number, each: number): NonNullable<MadeRunOptions['ends']> =>
   (at) => ({
@@ -19,7 +19,7 @@ const ends =
     finished_at: BEGUN + (first + at / each) * HOUR,
   });
 
-/** For people who want to see what a change does to the page: `SWEFARM_TEST_PICTURES=FOLDER`. */
+/** Writes a screenshot if `SWEFARM_TEST_PICTURES=FOLDER` is set, to inspect changes of the page. */
 async function picture(page: Page, name: string): Promise<void> {
   const folder = process.env.SWEFARM_TEST_PICTURES;
   if (folder === undefined) return;
@@ -38,7 +38,7 @@ test('figures over versions of all runs as one, each run by itself, and side by 
   for (const name of ['Resolve rate', 'Mean reward', 'Mean turns', 'Mean tokens', 'Failures']) {
     const chart = page.getByRole('img', { name: new RegExp(`^${name}: .* over policy version$`) });
     await chart.waitFor();
-    // Eight versions in one line, and both axes say what they count.
+    // One line has eight versions, and both axes have labels.
     expect(await chart.locator('circle').count()).toBe(8);
     expect(await chart.locator('.axis').count()).toBe(2);
   }

@@ -1,4 +1,4 @@
-/** Results that this version cannot read, from an endpoint's odd numbers or another version: skipped, named, and never waited for. */
+/** Tests results that this version cannot read, because of odd numbers or another version: readers skip and name them, and end. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FarmSource } from '@swefarm/gateway';
@@ -21,7 +21,7 @@ const whole = (rollout_id: string) => {
   return aResult(names) as unknown as Record<string, unknown>;
 };
 
-/** A token count as fab4d0c committed it, an exit status and an outcome of a version to come, and bytes that are invalid JSON. */
+/** A token count as fab4d0c committed it, an exit status and an outcome of a future version, and invalid JSON. */
 const ODD: readonly ((id: string) => string)[] = [
   (id) => JSON.stringify({ ...whole(id), tokens: { prompt: 100.5, completion: 5 } }),
   (id) => JSON.stringify({ ...whole(id), exit_status: 'of_tomorrow' }),
@@ -29,7 +29,7 @@ const ODD: readonly ((id: string) => string)[] = [
   (id) => JSON.stringify(whole(id)).slice(0, 300),
 ];
 
-/** A run of six rollouts: two can be read, four cannot. */
+/** Makes a run of six rollouts with two readable and four unreadable results. */
 async function spoiledRun(config = testConfig()) {
   const farm = await testFarm(config);
   const all = instances(1);
@@ -63,7 +63,7 @@ test('collect skips and names what cannot be read, comes to its end, and says by
   expect((await readFile(path, 'utf8')).trimEnd().split('\n')).toHaveLength(2);
   const report = await run(['report', record.run_id], env);
   expect(report).toMatchObject(exited(0, /not counted: .*\.1: unreadable result/));
-  // However often it was met.
+  // Each unreadable result is counted once, although several commands read it.
   expect(await farm.results.unreadable()).toBe(4);
 });
 

@@ -1,4 +1,4 @@
-/** Bad input: a clear error, exit code 2 or 12, and nothing submitted. */
+/** Tests that invalid input gives a clear error and exit code 2 or 12, and submits nothing. */
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

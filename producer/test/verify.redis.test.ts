@@ -37,7 +37,7 @@ test('rows whose gold and untouched tree hold three times are written unchanged;
 test('a file that changes while it is verified is not taken for the one that was evaluated', async () => {
   const { at, ids, dataset, args, output } = await prepare(1);
   const running = start(args);
-  // The run's folder is made once the dataset is read.
+  // The command makes the folder of the run after it has read the dataset.
   await until(() => existsSync(at('state/runs')));
   const changed = ids.map((instance_id, index) =>
     row({ instance_id, ...(index === 0 ? { base_commit: 'another' } : {}) }),

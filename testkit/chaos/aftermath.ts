@@ -1,4 +1,4 @@
-/** What the farm left on this machine and in its Redis after all was done: each list must be empty. */
+/** Lists what the farm left on this machine and in its Redis at the end. Each list must be empty. */
 
 import { readFile } from 'node:fs/promises';
 import { sleep } from '@swefarm/shared';
@@ -6,16 +6,16 @@ import { runCommand } from '../src/launchers/commands.ts';
 import { endlessKeys, processesOf, scratchOf } from '../test/e2e/leftovers.ts';
 import type { ChaosFarm } from './farm.ts';
 
-/** Sandboxes of dead workers go with the sweep of a living one, once a minute; what an engine did not remove, after two minutes. */
+/** Longest wait in ms: workers remove sandboxes of dead workers once a minute, and after two minutes what an engine did not remove. */
 const SWEPT_MS = 240_000;
-/** What a Redis of a few hundred rollouts may keep: counters, the farm's own lists, and memory that it has not given back. */
+/** Growth of a Redis after a few hundred rollouts that is accepted: counters, the farm's own lists, and memory that is not freed. */
 const MEMORY_SLACK_BYTES = 2 * 1024 ** 2;
 
 const SANDBOXES = /bwrap|init\.sh|sleep 86400/;
 
 /**
- * Waits, while the workers still live, until no sandbox and no job is left; says which ones are. A worker that died after its commit
- * leaves its job to whoever finds the lock run out.
+ * Waits, while the workers still live, until no sandbox and no job is left. Returns those that are left. The job of a worker that
+ * died after its commit remains until another worker finds its lock expired.
  */
 export async function sandboxesLeft(farm: ChaosFarm): Promise<string[]> {
   const until = performance.now() + SWEPT_MS;
@@ -33,7 +33,7 @@ export async function sandboxesLeft(farm: ChaosFarm): Promise<string[]> {
   }
 }
 
-/** After the last worker ended. */
+/** Lists containers, files, mounts, processes and keys without expiry. Call it after the last worker has ended. */
 export async function tracesLeft(farm: ChaosFarm): Promise<string[]> {
   const folders = farm.workers.map((_, at) => (at === 1 ? farm.small.path : `${farm.folder}/scratch/w${at}`));
   const files = await Promise.all(
@@ -53,20 +53,20 @@ export async function tracesLeft(farm: ChaosFarm): Promise<string[]> {
   ];
 }
 
-/** What is mounted below these folders, in the namespace that all workers have from us. */
+/** Returns the mounts below these folders in this process's mount namespace, in which all workers run. */
 async function mountsIn(folders: readonly string[]): Promise<string[]> {
   const lines = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n');
   const paths = lines.map((line) => line.split(' ')[4] ?? '');
   return paths.filter((path) => folders.some((folder) => path.startsWith(`${folder}/`)));
 }
 
-/** Bytes that Redis holds as data. */
+/** Returns the bytes of Redis's dataset (`used_memory_dataset`). */
 export async function redisMemory(farm: ChaosFarm): Promise<number> {
   const info = await farm.redis.cli('INFO', 'memory');
   return Number(/used_memory_dataset:(\d+)/.exec(info)?.[1]);
 }
 
-/** Removes the runs by the farm's own command; what then is left of them. */
+/** Removes the runs with `swefarm remove`. Returns what is then left of them. */
 export async function keysLeft(
   farm: ChaosFarm,
   runIds: readonly string[],
@@ -77,7 +77,7 @@ export async function keysLeft(
   const keys = (await farm.redis.cli('--scan')).split('\n').filter(Boolean);
   const grown = (await redisMemory(farm)) - baseBytes;
   return [
-    // What runs show live has a short life time of its own.
+    // The live keys of runs expire soon by themselves.
     ...keys
       .filter((key) => !key.includes(':live:') && runIds.some((id) => key.includes(id)))
       .map((key) => `key ${key}`),

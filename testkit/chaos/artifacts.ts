@@ -1,11 +1,11 @@
-/** Whether result and artifact are of one attempt: a trainer trains what the artifact says with the reward of the result. */
+/** Checks that a result and its artifact are of the same attempt: a trainer trains on the artifact with the reward of the result. */
 import { type ArtifactContent, errorMessage } from '@swefarm/shared';
 import type { ChaosFarm } from './farm.ts';
 import type { Seen } from './verdict.ts';
 
 const AT_ONCE = 8;
 
-/** What is wrong, a line each. */
+/** Returns a line for each problem. */
 export async function artifactsApart(farm: ChaosFarm, results: readonly Seen[]): Promise<string[]> {
   const problems: string[] = [];
   const left = [...results];
@@ -27,7 +27,7 @@ async function apart(farm: ChaosFarm, seen: Seen): Promise<string[]> {
   }
 }
 
-/** What an artifact says otherwise than its result. */
+/** Returns a line for each difference between an artifact and its result. */
 export function differences(seen: Seen, content: ArtifactContent): string[] {
   const { report, trajectory } = content;
   const pairs: [what: string, of: unknown, inArtifact: unknown][] = [

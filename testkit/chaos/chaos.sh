@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # `npm run test:chaos -- --seed N [--rollouts 300] [--workers 3] [--short]`: needs root and Docker; installs what is missing.
-# It runs in namespaces of its own: whatever ends this script, kill -9 too, the kernel then ends every process that the run
-# started and takes its mounts away. What is left is a folder, which the next run finds unlocked and removes.
+# The run has namespaces of its own, so the kernel ends all its processes and removes its mounts when this script ends, also by
+# kill -9. Only a folder remains, which the next run finds unlocked and removes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 if [ $$ = 1 ]; then # inside
-  # The machine's containerd is not for our engine, nor are its shims' sockets for the machine.
+  # The run's engine must not use the machine's containerd, and the sockets of its shims must not appear on the machine.
   mkdir -p /run/containerd
   mount -t tmpfs swefarm-chaos /run/containerd
-  # This shell stays: the first process of a namespace is the one that takes orphans in.
+  # This shell does not exec node: as the first process of the namespace it must reap orphans.
   node testkit/chaos/main.ts "$@"
   exit
 fi
@@ -23,7 +23,7 @@ done
 folder=$(mktemp -d "$base/swefarm-chaos.XXXXXX")
 exec 9>"$folder/lock"
 flock 9
-# Every process of the run has the lock from us, and the last one gives it back.
+# Every process of the run inherits the lock, so the lock is free when the last process has ended.
 tidy() {
   exec 9>&-
   flock --timeout 30 "$folder/lock" rm -rf "$folder"

@@ -1,4 +1,4 @@
-/** One seed from start to verdict. */
+/** Runs the chaos test for one seed, from the start of a farm to the verdict. */
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,16 +17,16 @@ import { type Call, judgeFarm } from './verdict.ts';
 
 export type ChaosOptions = {
   seed: number;
-  /** In all, by the producer and through the gateway. */
+  /** Number of all rollouts, submitted by the producer or posted to the gateway. */
   rollouts: number;
   workers: number;
-  /** Fewer faults, and none that needs minutes. */
+  /** Whether to use fewer and shorter faults. */
   short: boolean;
-  /** Redis is led by `swefarm redis`, and fails over. */
+  /** Whether `swefarm redis` leads Redis and fails over. */
   led: boolean;
-  /** Where the logs of a seed that went wrong are kept. */
+  /** Folder for the logs of a failed seed. */
   logsDir?: string | undefined;
-  /** The run is given up after this. */
+  /** Time in ms after which the run is aborted. */
   limitMs: number;
   onNote: (line: string) => void;
 };
@@ -36,7 +36,7 @@ export type ChaosReport = {
   rollouts: number;
   faults: Record<string, number>;
   results: Record<string, number>;
-  /** Failures without reward, by class; each explained by a fault. */
+  /** Number of failures without a reward by class. */
   failures: Record<string, number>;
   recovery_seconds: { p50: number | null; p95: number | null; slowest: string | null };
   redis_bytes: { base: number; end: number };
@@ -48,7 +48,7 @@ const CALLED_SHARE = 0.14;
 const GROUPS = { long: 8, short: 2 };
 const CALLERS = 4;
 
-/** Runs it; a farm that broke its word is a report with problems, not a throw. */
+/** Runs the test. A farm that breaks a promise gives a report with problems; this function does not throw for it. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport & { timeline: string }> {
   const { seed, rollouts, workers, short, led } = options;
   const from = performance.now();
@@ -109,7 +109,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport & { t
 
 type Outcome = { calls: Call[]; overcome: Overcome[]; problems: string[] };
 
-/** A few callers side by side, so that calls are open whenever the gateway dies. */
+/** Runs several concurrent callers, so that calls are open whenever the gateway is killed. */
 async function callAll(farm: ChaosFarm, count: number, limit: AbortSignal, calls: Call[]): Promise<void> {
   const instances = [...CALLED.keys()];
   let next = 0;
@@ -123,7 +123,7 @@ async function callAll(farm: ChaosFarm, count: number, limit: AbortSignal, calls
   await Promise.all(Array.from({ length: CALLERS }, caller));
 }
 
-/** Everything comes down in order; what that leaves behind. */
+/** Stops everything in order. Returns a line for each problem and for everything that is left. */
 async function end(
   farm: ChaosFarm,
   progress: Progress,

@@ -1,4 +1,4 @@
-/** A Docker engine of our own beside the machine's, so that it can be restarted, and so that all of its containers are ours. */
+/** Starts a Docker engine beside the machine's engine, so that the test can restart it and all its containers belong to the test. */
 
 import { execFile } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
@@ -11,16 +11,16 @@ const run = promisify(execFile);
 
 export type Engine = AsyncDisposable & {
   readonly socketPath: string;
-  /** Ends it with all its containers, and starts it again after `downMs`. */
+  /** Stops the engine with all its containers, and starts it again after `downMs`. */
   restart(downMs: number): Promise<void>;
   /** Ids of all containers, running or not. */
   containers(): Promise<string[]>;
 };
 
-/** No bridge and no rules of the firewall: those are the machine's engine's. */
+/** Flags without a bridge and firewall rules, which belong to the machine's engine. */
 const FLAGS = ['--bridge=none', '--iptables=false', '--ip6tables=false', '--shutdown-timeout=2'];
 
-/** Throws UnusableError where no engine can be started (docker.io and root are needed). */
+/** Starts the engine. Throws UnusableError if it cannot start; it needs docker.io and root. */
 export async function startEngine(folder: string): Promise<Engine> {
   const stateDir = join(folder, 'engine');
   const socketPath = join(stateDir, 'docker.sock');
@@ -47,7 +47,7 @@ export async function startEngine(folder: string): Promise<Engine> {
   };
 }
 
-/** An engine binds its data folder to itself, and leaves that where `/` is a folder of another file system, as in a bare root. */
+/** Removes the bind mount of an engine's data folder. The engine leaves the mount if `/` is not the root of a file system. */
 async function unmount(folder: string): Promise<void> {
   const mounts = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n');
   if (mounts.some((line) => line.split(' ')[4] === folder)) await run('umount', ['--lazy', folder]);

@@ -25,10 +25,10 @@ export type ChaosFarm = AsyncDisposable & {
   /** Between the workers and the policy. */
   readonly proxy: FaultProxy;
   readonly workers: readonly WorkerSlot[];
-  /** Scratch folder of the one worker whose disk is small. */
+  /** Small file system for the scratch folder of the worker at {@link SMALL_WORKER}. */
   readonly small: SmallScratch;
   readonly gateway: Gateway;
-  /** What we see of it ourselves. */
+  /** The farm as the test reads it. */
   readonly view: Farm;
   /** Flags of the run that the producer submits, and its rows as they are posted. */
   readonly runFlags: readonly string[];
@@ -40,9 +40,9 @@ export type FarmSize = {
   groupSize: number;
   workers: number;
   concurrency: number;
-  /** Redis is led by `swefarm redis`, with a standby. */
+  /** Whether `swefarm redis` leads Redis, with a standby. */
   led: boolean;
-  /** Between a question and its answer. */
+  /** Delay of each answer of the policy in ms. */
   policyDelayMs: number;
 };
 
@@ -107,6 +107,6 @@ export async function startChaosFarm(size: FarmSize): Promise<ChaosFarm> {
 /** Position of the worker whose scratch folder is small. */
 export const SMALL_WORKER = 1;
 
-/** Whole rotations of the acts, so that each group is alike. */
+/** Returns the size of a group: at least one rotation of the acts. */
 export const groupSizeFor = (rollouts: number, groups: number): number =>
   Math.max(ACTS.length, Math.ceil(rollouts / groups));

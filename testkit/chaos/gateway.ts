@@ -1,4 +1,4 @@
-/** The gateway as a process that may be killed, and callers that post a row again until it is answered. */
+/** Runs the gateway as a process that may be killed, and callers that post a row until they get an answer. */
 import { sleep } from '@swefarm/shared';
 import { startCommand, words } from '../src/launchers/commands.ts';
 import { TELLS_LISTENING } from '../src/launchers/listens.ts';
@@ -11,11 +11,11 @@ const AGAIN_MS = 500;
 export type Gateway = Slot & {
   readonly url: string;
   ready(): Promise<void>;
-  /** What a trainer says of its policy; repeated until it is heard. */
+  /** Sends a trainer's update of its policy, repeatedly until the gateway accepts it. */
   putPolicy(change: Readonly<Record<string, string>>): Promise<void>;
 };
 
-/** It is up again at the same address whenever it is replaced. */
+/** Starts the gateway. A replacement listens at the same address. */
 export function startGateway(
   port: number,
   flags: readonly string[],
@@ -49,7 +49,7 @@ const post = (url: string, method: string, body: unknown, signal?: AbortSignal):
 
 type Answer = { response: { id: string }; reward: number; _ng_failure_class?: string };
 
-/** Posts the row until a 200 comes, as Gym's callers do; `signal` is the end of their patience. */
+/** Posts the row until the status is 200, as Gym's callers do. `signal` ends the tries. */
 export async function callRun(
   url: string,
   row: Readonly<Record<string, unknown>>,

@@ -19,7 +19,7 @@ const { timeline, ...report } = await runChaos({
   rollouts: Number(values.rollouts ?? (values.short ? 60 : 300)),
   workers: Number(values.workers),
   short: values.short,
-  // Every other seed has a Redis of the other kind.
+  // Even seeds use a Redis that `swefarm redis` leads.
   led: values.led ?? Number(values.seed) % 2 === 0,
   logsDir,
   limitMs: values.short ? 8 * 60_000 : 25 * 60_000,
@@ -35,7 +35,7 @@ if (report.problems.length > 0) {
 process.stdout.write(`${JSON.stringify(report)}\n`);
 process.exit(report.problems.length === 0 ? 0 : 1);
 
-/** What went wrong first, and what then went wrong while all came down: Node shows neither of the two. */
+/** Returns the first error and the errors of the cleanup after it, which Node does not print. */
 function withSuppressed(error: unknown): unknown[] {
   return error instanceof SuppressedError
     ? [...withSuppressed(error.suppressed), ...withSuppressed(error.error)]

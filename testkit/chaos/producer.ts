@@ -1,4 +1,4 @@
-/** The producer's own commands: a submit, and a collector that may be killed and goes on with `--resume`. */
+/** Runs the producer's commands: a submit, and a collector that may be killed and continues with `--resume`. */
 
 import { sleep } from '@swefarm/shared';
 import { runCommand, startCommand, words } from '../src/launchers/commands.ts';
@@ -7,9 +7,9 @@ import { openSlot, type Slot } from './slot.ts';
 import type { Seen } from './verdict.ts';
 
 export type Collector = Pick<Slot, 'log' | 'kill'> & {
-  /** kill -9, and on with the same output. */
+  /** Kills the collector with SIGKILL and starts it again with the same output. */
   replace(): Promise<void>;
-  /** Resolves with the exit code once one ended that was not killed by us, and not for want of Redis. */
+  /** Resolves with the exit code of a collector that ended without {@link replace} and not because Redis was unavailable. */
   done(): Promise<number | string>;
   lines(): Promise<Seen[]>;
 };
@@ -21,7 +21,7 @@ const RESUME_MS = 1_000;
 type Env = Readonly<Record<string, string>>;
 
 export async function submitRun(flags: readonly string[], env: Env): Promise<string> {
-  // A fault may strike the endpoint while it would be tried.
+  // A fault may hit the endpoint during a probe.
   const submitted = await runCommand('swefarm', ['submit', '--no-probe', ...flags], env);
   if (submitted.code !== 0) throw new Error(`submit ended with ${submitted.code}: ${submitted.stderr}`);
   return (JSON.parse(submitted.stdout) as { run_id: string }).run_id;
@@ -42,7 +42,7 @@ export function startCollector(runId: string, output: string, env: Env): Collect
         const code = await last.exit;
         if (last !== slot.current()) continue;
         if (code !== UNUSABLE) return code;
-        // Its last line says so: Redis was away when it began. Whoever runs it starts it again.
+        // Redis was unavailable for too long. The test starts the command again, as a user would.
         await sleep(RESUME_MS);
         slot.start();
       }

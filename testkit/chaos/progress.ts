@@ -1,24 +1,24 @@
-/** What the farm has done so far, read beside it: every result as its stream has it, and what runs where. */
+/** Follows the progress of the farm: reads all results from the streams, and the rollouts that run now. */
 import { type Farm, type LiveRollout, sleep } from '@swefarm/shared';
 import type { Seen } from './verdict.ts';
 
 export type Progress = {
   /** All results, in the order of their streams, repetitions included. */
   readonly results: readonly Seen[];
-  /** Grows with each result that is new. */
+  /** Returns the number of rollouts that have a result. */
   committed(): number;
   has(rolloutId: string): boolean;
-  /** Where rollouts are now; [] while Redis is away. */
+  /** Returns the rollouts that run now; [] while Redis does not respond. */
   running(workers: readonly string[]): Promise<LiveRollout[]>;
   runIds(): string[];
-  /** After the signal: reads what was committed since the last turn. */
+  /** Call it after the signal. Reads the results since the last turn. */
   finish(): Promise<void>;
 };
 
 const POLL_MS = 250;
 const LIST_EVERY = 8;
 
-/** Reads until the signal ends it. Outages are waited for. */
+/** Reads until the signal aborts, and continues after outages of Redis. */
 export function followProgress(view: Farm, signal: AbortSignal): Progress {
   const results: Seen[] = [];
   const ids = new Set<string>();
@@ -37,7 +37,7 @@ export function followProgress(view: Farm, signal: AbortSignal): Progress {
   };
   const read = async (): Promise<void> => {
     for (let turn = 0; !signal.aborted; turn++) {
-      // While Redis is away a turn fails, as planned: the next one reads on from the same result.
+      // A turn fails while Redis does not respond. The next turn reads from the same cursor.
       await readTurn(turn).catch(() => undefined);
       await sleep(POLL_MS);
     }

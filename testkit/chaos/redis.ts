@@ -1,4 +1,4 @@
-/** The Redis of the chaos farm: one of ours that is killed and restarted, or one that `swefarm redis` leads, with a standby. */
+/** The Redis of the chaos farm: a single server that is killed and restarted, or one that `swefarm redis` leads, with a standby. */
 
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
@@ -9,14 +9,14 @@ import { type Started, startCommand, words } from '../src/launchers/commands.ts'
 import { startRedis } from '../src/launchers/redis.ts';
 
 export type ChaosRedis = AsyncDisposable & {
-  /** How the farm is told of it. */
+  /** Value of `redis_url` for the farm. */
   readonly url: string;
-  /** The server of now, as its operator reaches it. */
+  /** Returns the current server, with a URL for operators. */
   server(): Promise<{ pid: number; url: string }>;
   cli(...words: string[]): Promise<string>;
-  /** SIGKILL, and up again from its append-only file after `downMs`. */
+  /** Kills the server, which is up again from its append-only file after `downMs`. */
   outage(downMs: number): Promise<void>;
-  /** The leader is told to end and the standby takes over; null: nobody stands by. */
+  /** Stops the leader, and waits until the standby leads; null: there is no standby. */
   failover: (() => Promise<void>) | null;
   log(): string;
 };
@@ -51,7 +51,7 @@ export async function aloneRedis(dir: string): Promise<ChaosRedis> {
 
 type Mark = { pid: number; port: number; password: string };
 
-/** Two hosts' worth of `swefarm redis` on this one: who leads, and who stands by. */
+/** Starts two `swefarm redis` as if on two hosts: a leader and a standby. */
 export async function ledRedis(folder: string): Promise<ChaosRedis> {
   const all: Started[] = [];
   const start = (): { command: Started; localDir: string } => {
@@ -77,7 +77,7 @@ export async function ledRedis(folder: string): Promise<ChaosRedis> {
     cli: async (...words) => cliAt((await server()).url, words),
     async outage(downMs) {
       const { pid } = await server();
-      // Its leader starts it again as soon as it is gone: silent first, for as long as it is to be away.
+      // The leader restarts a dead server at once, so the server is stopped for the outage and then killed.
       process.kill(pid, 'SIGSTOP');
       await sleep(downMs);
       process.kill(pid, 'SIGKILL');

@@ -1,4 +1,4 @@
-/** Which faults strike when and whom: a pure function of the seed, so that a run that went wrong can be had again. */
+/** Makes the schedule of faults: a pure function of the seed, so that a failed run can be repeated. */
 import { hash32, unit } from '../src/policy/random.ts';
 
 export const FAULT_KINDS = [
@@ -21,27 +21,27 @@ export const FAULT_KINDS = [
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
-/** Stages of a rollout at which a worker is hit, as `swefarm status` and the page know them. */
+/** Stages of a rollout at which a worker is hit, as `swefarm logs` shows them. */
 export const STAGES = ['sandbox', 'agent', 'patch', 'evaluation'] as const;
 export type Stage = (typeof STAGES)[number];
 
 export type ScheduledFault = {
   kind: FaultKind;
-  /** Strikes when this share of all results is there. */
+  /** Share of all results that exist when the fault strikes. */
   at: number;
-  /** Position of the worker it is for. */
+  /** Position of the worker that is hit. */
   worker: number;
-  /** The worker is hit while a rollout of its is at this stage. */
+  /** Stage at which one of the worker's rollouts must be; null: any stage. */
   stage: Stage | null;
-  /** How long it lasts; 0: it is over at once. */
+  /** Duration of the fault in ms; 0: it ends at once. */
   ms: number;
-  /** Of a clock, as faketime takes it. */
+  /** Offset of the worker's clock, in faketime's syntax. */
   offset: string;
 };
 
-/** Longer than a job's lock (20 s) and the time in which a lost one is noticed (5 s). */
+/** Longer than a job's lock (20 s) and the time until a lost lock is noticed (5 s). */
 const BEYOND_LOCK_MS = 28_000;
-/** Longer than anything that a worker holds in Redis. */
+/** Longer than all locks and leases of a worker in Redis. */
 const BEYOND_ALL_MS = 40_000;
 
 type WantedFault = Pick<ScheduledFault, 'kind'> & Partial<Pick<ScheduledFault, 'stage' | 'ms' | 'offset'>>;
@@ -85,17 +85,17 @@ const LONG: readonly WantedFault[] = [
   { kind: 'gateway_kill', ms: 4_000 },
 ];
 
-/** Where a standby waits for the leader of Redis to end. */
+/** Additional faults of a farm whose Redis has a standby. */
 const LED: readonly WantedFault[] = [{ kind: 'redis_failover' }, { kind: 'redis_failover' }];
 
-/** The last fault strikes when this share of the results is there, so that the farm has work left to recover with. */
+/** Share of the results before which all faults strike, so that enough work is left to observe the recovery. */
 const LAST_AT = 0.8;
 
 export type ScheduleOptions = {
   seed: number;
   workers: number;
   short: boolean;
-  /** Redis is led by `swefarm redis`. */
+  /** Whether `swefarm redis` leads Redis. */
   led: boolean;
 };
 

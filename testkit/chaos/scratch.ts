@@ -1,4 +1,4 @@
-/** A small file system for one worker's scratch folder, so that it can be full while the machine's disk is not. */
+/** Mounts a small file system for one worker's scratch folder, so that a test can fill it without filling the machine's disk. */
 import { execFile } from 'node:child_process';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,17 +6,17 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** Workers claim nothing with less than 1 GiB free: a little more than that, and what the sandboxes write. */
+/** Workers claim nothing with less than 1 GiB free, so the size is 1 GiB and some space for the sandboxes. */
 const SIZE_MIB = 1300;
 
 export type SmallScratch = AsyncDisposable & {
   readonly path: string;
-  /** Takes every free block; `free` gives them back. */
+  /** Fills the file system; `free` undoes it. */
   fill(): Promise<void>;
   free(): Promise<void>;
 };
 
-/** A tmpfs at `path`. Needs root. */
+/** Mounts a tmpfs at `path`. Needs root. */
 export async function mountScratch(path: string): Promise<SmallScratch> {
   await mkdir(path, { recursive: true });
   await run('mount', ['-t', 'tmpfs', '-o', `size=${SIZE_MIB}m,mode=0755`, 'swefarm-chaos', path]);
@@ -24,7 +24,7 @@ export async function mountScratch(path: string): Promise<SmallScratch> {
   return {
     path,
     async fill() {
-      // It ends with an error when nothing more fits, which is what is wanted; sandboxes write at the same time.
+      // dd fails when the file system is full, as intended. Sandboxes write at the same time.
       await run('dd', ['if=/dev/zero', `of=${ballast}`, 'bs=1M']).catch(() => undefined);
     },
     free: () => rm(ballast, { force: true }),

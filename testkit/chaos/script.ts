@@ -1,4 +1,4 @@
-/** What the scripted policy says in each rollout, and what that earns when nothing goes wrong. */
+/** The answers of the scripted policy in each rollout, and the verdict and reward that they give without failures. */
 import type { ScriptInput } from '../src/policy/script.ts';
 
 type Turns = ScriptInput['conversations'][number]['variants'][number];
@@ -8,11 +8,11 @@ export type Act = {
   name: string;
   turns: Turns;
   earns: Earned;
-  /** The fault that the model's own code is. */
+  /** The fault that the model's commands cause. */
   fault: 'out_of_memory' | 'fork_bomb' | 'output_flood' | null;
 };
 
-/** Of a sandbox of the chaos farm; the acts exceed them. */
+/** Limits of a sandbox of the chaos farm, which some acts exceed. */
 export const SANDBOX = { memory: '256m', pids: 96 } as const;
 
 const LOOK: Turns = [
@@ -27,7 +27,7 @@ const WRONG: Turns = [
 ];
 
 const OUT_OF_MEMORY = 'python3 -c "b = [b\'x\' * (1 << 26) for _ in range(64)]"';
-/** Forks until it may not, holds what it has, and is gone: each process waits for its children. */
+/** Forks until fork fails. The parent waits for its children, which end after two seconds. */
 const FORK_BOMB = [
   "python3 - <<'END'",
   'import os, time',
@@ -61,7 +61,7 @@ const UNSOLVED = { reward: 0, resolved: false };
 const FIXES = act('fixes', [...LOOK, ...FIX], SOLVED);
 const ERRS = act('errs', [...LOOK, ...WRONG], UNSOLVED);
 
-/** A group's rollouts play these in rotation, by their index. */
+/** Acts of the rollouts of a group, in rotation by their index. */
 export const ACTS: readonly Act[] = [
   FIXES,
   ERRS,
@@ -78,13 +78,13 @@ export const ACTS: readonly Act[] = [
   act('floods, then errs', [...LOOK, { command: OUTPUT_FLOOD }, ...WRONG], UNSOLVED, 'output_flood'),
 ];
 
-/** What callers of the gateway post: each instance has one act, for who gets which index is theirs to race for. */
+/** Acts of the instances that callers of the gateway post: one act for each instance, because the index of a call is not known. */
 export const CALLED: ReadonlyMap<string, Act> = new Map([
   ['chaos__called-1', FIXES],
   ['chaos__called-2', ERRS],
 ]);
 
-/** Paced so that there is work in flight while faults strike. */
+/** Makes the script. `delayMs`: delay of each answer, so that rollouts run while faults strike. */
 export function chaosScript(delayMs: number): ScriptInput {
   const called = [...CALLED].map(([instance, { turns }]) => ({ instance, variants: [turns] }));
   return {
@@ -93,7 +93,7 @@ export function chaosScript(delayMs: number): ScriptInput {
   };
 }
 
-/** The act of a rollout of this instance and index. */
+/** Returns the act of a rollout of this instance and index. */
 export function actOf(instanceId: string, index: number): Act {
   const act = CALLED.get(instanceId) ?? ACTS[index % ACTS.length];
   if (!act) throw new RangeError(`no act for ${instanceId} ${index}`);

@@ -1,21 +1,21 @@
-/** A place of the farm that a fresh process takes when the old one is killed, as a scheduler would give it. */
+/** A slot of the farm for one process, which is replaced when it is killed, as a scheduler would do. */
 import { sleep } from '@swefarm/shared';
 import type { Started } from '../src/launchers/commands.ts';
 import { untilListens } from '../src/launchers/listens.ts';
 
 export type Slot<More extends unknown[] = []> = {
   current(): Started;
-  /** How many processes had the place. */
+  /** Number of processes that were started in this slot. */
   starts(): number;
   start(...more: More): void;
-  /** kill -9, and a fresh process after `downMs`. */
+  /** Kills the process with SIGKILL, and starts another one after `downMs`. */
   replace(downMs: number, ...more: More): Promise<void>;
-  /** SIGTERM; the exit code. */
+  /** Sends SIGTERM and returns the exit code. */
   drain(): Promise<number | string>;
-  /** Everything that processes in this place printed. */
+  /** Output of all processes of this slot. */
   log(): string;
   kill(): void;
-  /** Processes that were told to end. */
+  /** Processes that this slot has killed or drained. */
   readonly told: ReadonlySet<Started>;
 };
 
@@ -34,7 +34,7 @@ export function openSlot<More extends unknown[] = []>(
     const last = all.at(-1);
     if (!last) return;
     told.add(last);
-    // One that stands still is killed all the same.
+    // SIGKILL also ends a stopped process.
     last.kill('SIGKILL');
   };
   const start = (...more: More): void => void all.push(begin(all.length + 1, ...more));
@@ -49,7 +49,7 @@ export function openSlot<More extends unknown[] = []>(
     },
     async drain() {
       told.add(current());
-      // One that was started a moment ago has no code loaded that could handle a signal.
+      // A process that has just started does not handle the signal yet.
       await untilListens(current());
       return await current().stop();
     },

@@ -4,7 +4,7 @@ import { recovery } from './strike.ts';
 
 const never = new AbortController().signal;
 
-/** A farm of which only what it has done so far is seen. */
+/** Makes the context of a farm that only has a number of committed results. */
 function context(committed: () => number): FaultContext & { notes: string[] } {
   const notes: string[] = [];
   const progress = { committed, has: () => false, running: async () => [], results: [], runIds: () => [] };

@@ -1,4 +1,4 @@
-/** Carries out the schedule while the rollouts go on, one fault after the other, and takes the time until each is overcome. */
+/** Causes the scheduled faults one after the other while rollouts run, and measures the time until the farm recovers from each. */
 import { sleep } from '@swefarm/shared';
 import type { FaultContext, Struck } from './faults/fault.ts';
 import { FAULTS } from './faults/index.ts';
@@ -7,10 +7,10 @@ import type { FaultKind, ScheduledFault } from './schedule.ts';
 export type Overcome = { kind: FaultKind; seconds: number };
 
 const LOOK_MS = 200;
-/** A farm that has not recovered by then will not. */
+/** Time in ms after which the farm counts as not recovered. */
 const LONGEST_MS = 180_000;
 
-/** Resolves when every fault has struck and was overcome; `total` is how many results there will be. */
+/** Resolves when all faults have struck and each recovery has ended or failed. `total`: number of results at the end. */
 export async function strikeAll(
   context: FaultContext,
   schedule: readonly ScheduledFault[],
@@ -39,9 +39,9 @@ export async function strikeAll(
 type Strike = { fault: ScheduledFault; struck: Struck; from: number; total: number };
 
 /**
- * From the strike until the work goes on: every rollout that was in hand has its result or is in other hands; where
- * nothing in particular was hit, until the next result. What the fault itself lasts is part of it. Null: there was nothing to
- * recover, in the hands of what was hit or at all. A text: it was not overcome.
+ * Measures the time from the start of a fault until each affected rollout has a result or runs in another attempt; without
+ * affected rollouts, until the next result. The duration of the fault is included. Returns null if there was nothing to
+ * recover, or a text if the farm did not recover in time.
  */
 export async function recovery(
   { farm, progress, note }: FaultContext,

@@ -1,4 +1,4 @@
-/** What happened when, for who has to find out why a seed went wrong; and how long the farm took to recover. */
+/** Records events with their times, to find out why a seed failed. */
 
 export type Moment = { seconds: number; what: string };
 
@@ -23,7 +23,7 @@ export function startTimeline(onNote: (line: string) => void): Timeline {
   };
 }
 
-/** The value below which this share of the values lies (nearest rank); null of none. */
+/** Returns the quantile at `share` (nearest rank); null without values. */
 export function quantile(values: readonly number[], share: number): number | null {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? null;

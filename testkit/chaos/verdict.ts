@@ -1,9 +1,9 @@
-/** Whether the farm kept its word: what was to come out against what came out. Pure, so that it is tested by itself. */
+/** Compares the expected results with the actual results. Pure, so that unit tests cover it. */
 import type { FailureClass } from '@swefarm/shared';
 import type { FaultKind } from './schedule.ts';
 import { actOf } from './script.ts';
 
-/** Of a result, what is judged here. */
+/** The fields of a result that are judged here. */
 export type Seen = {
   rollout_id: string;
   instance_id: string;
@@ -19,25 +19,25 @@ export type Seen = {
   failure: { class: FailureClass; message: string } | null;
 };
 
-/** One call of `/run`, however often it had to be made. */
+/** One call of `/run`, including its repetitions. */
 export type Call = { name: string; rollout_id: string | null; reward: number | null; failed: string | null };
 
 export type Evidence = {
-  /** Ids of the rollouts that were asked for through the producer. */
+  /** Ids of the rollouts that the producer submitted. */
   asked: readonly string[];
   /** The result streams of all runs, in order, with repetitions if there are any. */
   results: readonly Seen[];
-  /** What the producer's collector wrote. */
+  /** Lines that the producer's collector wrote. */
   lines: readonly Seen[];
   calls: readonly Call[];
   struck: ReadonlySet<FaultKind>;
-  /** What the farm left behind, each in words. */
+  /** Descriptions of what the farm left behind. */
   leftovers: readonly string[];
 };
 
 /**
- * Failures that a fault may end in when it outlasts every retry. None of them carries a reward. `lost` takes three
- * dead workers in a row; the others as many attempts as their budgets (docs/reliability.md).
+ * Faults that can cause each class of failure when they outlast all retries. Such a failure has no reward. `lost` needs three
+ * dead workers in a row; the other classes need as many attempts as their budgets (docs/reliability.md).
  */
 export const HONEST: Readonly<Partial<Record<FailureClass, readonly FaultKind[]>>> = {
   lost: ['worker_kill', 'worker_clock'],
@@ -53,7 +53,7 @@ export const HONEST: Readonly<Partial<Record<FailureClass, readonly FaultKind[]>
   policy_silent: ['endpoint_hang'],
 };
 
-/** What is wrong, a line each; none: the farm kept its word. */
+/** Returns a line for each problem; no line: the farm kept its promises. */
 export function judgeFarm(evidence: Evidence): string[] {
   return [
     ...onceEach(evidence),

@@ -1,4 +1,4 @@
-/** The workers of the farm, each in a place of its own. */
+/** Starts the workers of the farm, each in its own slot. */
 import { startCommand, words } from '../src/launchers/commands.ts';
 import { TELLS_LISTENING } from '../src/launchers/listens.ts';
 import { openSlot, type Slot } from './slot.ts';
@@ -8,12 +8,12 @@ type Env = Readonly<Record<string, string>>;
 export type WorkerSlot = Omit<Slot<[more?: Env]>, 'replace'> & {
   readonly name: string;
   readonly runtime: 'docker' | 'rootfs';
-  /** Id of the process that has the place now. */
+  /** Worker id of the current process. */
   id(): string;
   ready(): Promise<void>;
-  /** kill -9, and a fresh process after a moment. */
+  /** Kills the worker with SIGKILL, and starts another one after a second. */
   replace(more?: Env): Promise<void>;
-  /** Ends of processes that nobody asked for. */
+  /** Ends of processes that the slot neither killed nor drained. */
   readonly surprises: readonly string[];
 };
 

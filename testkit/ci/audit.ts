@@ -1,6 +1,6 @@
 /**
- * `npm audit --json | node testkit/ci/audit.ts`: fails when a dependency is known to be vulnerable, high or critical. A registry
- * that answers no audits (a mirror) fails nothing, but is said aloud: nobody should take silence for a clean audit.
+ * `npm audit --json | node testkit/ci/audit.ts`: fails when a dependency has a known vulnerability of severity high or critical. If the
+ * registry answers no audits (a mirror), the check passes and prints that nothing was audited.
  */
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
@@ -12,7 +12,7 @@ const Report = z.object({
   ),
   metadata: z.object({ dependencies: z.object({ total: z.number() }) }),
 });
-/** In an advisory's own words; a name alone points to another package of the report. */
+/** An advisory in `via`. A plain name in `via` refers to another package of the report. */
 const Advisory = z.object({ title: z.string(), url: z.string() });
 
 const SERIOUS = ['high', 'critical'];

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Starts a Docker engine when none answers, and says on stdout whether it did: "running" or "started PID".
-# usage: dockerd.sh start [STATE_DIR] | stop [STATE_DIR]      stop ends only what start began; needs root and docker.io.
+# Starts a Docker engine when none answers, and prints "running" (one answered before) or "started PID".
+# usage: dockerd.sh start [STATE_DIR] | stop [STATE_DIR]      stop ends only an engine that start has started; needs root and docker.io.
 set -euo pipefail
 
 action=${1:-start}
@@ -10,7 +10,7 @@ socket=${socket#unix://}
 
 answers() { curl --silent --fail --max-time 2 --unix-socket "$socket" http://engine/_ping >/dev/null 2>&1; }
 
-# Only what our own pid file names is ours, and only while that pid still is a living dockerd.
+# Succeeds if the process in our pid file is still a living dockerd.
 ours() {
   [[ -s $state/started.pid ]] && alive "$(<"$state/started.pid")"
 }
@@ -29,7 +29,7 @@ stop() {
   rm -f "$state/started.pid"
 }
 
-# Waits up to 30 s; fails at once when the engine is gone.
+# Starts dockerd and waits up to 30 s. Fails at once when dockerd ends.
 try() {
   setsid dockerd -H "unix://$socket" --pidfile "$state/dockerd.pid" "$@" >>"$state/dockerd.log" 2>&1 </dev/null &
   echo $! >"$state/started.pid"
@@ -51,10 +51,10 @@ start() {
     exit 12
   fi
   mkdir -p "$state"
-  # A machine that was killed leaves the pid of its containerd. dockerd takes any process that has it now for containerd, and waits in vain.
+  # A killed machine leaves the pid file of its containerd. dockerd would take any process with this pid for containerd, and wait in vain.
   local left=/var/run/docker/containerd/containerd.pid
   if [[ -s $left ]] && ! grep -qs '(containerd) ' "/proc/$(<"$left")/stat"; then rm -f "$left"; fi
-  # The second try is for machines without iptables or overlay: containers there have no network but their own.
+  # The second try is for machines without iptables or overlay: containers there have only their own loopback.
   for flags in "" "--iptables=false --bridge=none --storage-driver=vfs"; do
     # shellcheck disable=SC2086
     if try $flags; then

@@ -1,4 +1,4 @@
-// Prints the test files of a vitest report that hold a failure, a line each, for the second run of CI.
+// Prints the test files of a vitest report that have a failure, one per line, for the second run of CI.
 import { failuresOf, readReport } from './report.ts';
 
 const report = readReport(process.argv[2] ?? '');

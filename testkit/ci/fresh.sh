@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# `npm run ci:fresh`: the README's two commands on a machine that has Debian, Node and npm and nothing else. Each starts from
-# a bare root of its own, in namespaces of its own, in a clean clone of HEAD, and runs to its end.
+# `npm run ci:fresh`: runs the README's two commands on a machine that has only Debian, Node and npm. Each command starts from
+# its own bare root, in its own namespaces, in a clean clone of HEAD.
 # usage: fresh.sh [demo] [test] [setup]      default: demo test; setup: only what setup.sh brings, proven program by program
-# Needs root. Whatever ends this script, kill -9 too: the kernel ends all that runs inside, and the janitor removes the rest.
+# Needs root. When this script ends, also by kill -9, the kernel ends all processes inside and the janitor removes the files.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . testkit/ci/fresh/base.sh
@@ -13,7 +13,7 @@ fail() {
   say "######## $*"
   exit 12
 }
-# Each command, and the minutes after which it counts as hanging.
+# The command of each step, and the minutes after which it is ended.
 declare -A commands=([demo]='npm run demo' [test]='npm test' [setup]='bash testkit/setup/setup.sh --prove')
 declare -A minutes=([demo]=20 [test]=80 [setup]=15)
 
@@ -26,7 +26,7 @@ done
 bash testkit/setup/setup.sh fresh || fail 'NOTHING WAS CHECKED: without these programs there is no bare root'
 export PATH="$PWD/node_modules/.bin:$PATH"
 
-# A real file system, not one in memory: engines lay overlays over it.
+# The file system must not be in memory, because engines put overlays on it.
 parent=${TMPDIR:-/var/tmp}
 for lock in "$parent"/swefarm-fresh.*/lock; do
   if [ -e "$lock" ] && flock --nonblock "$lock" true; then sweep "${lock%/lock}"; fi
@@ -34,14 +34,14 @@ done
 folder=$(mktemp -d "$parent/swefarm-fresh.XXXXXX")
 exec 9>"$folder/lock"
 flock 9
-# Every process of the run has the lock from us. The janitor has a session of its own, so that nothing meant for us ends it.
+# Every process of the run inherits the lock. The janitor has its own session, so that signals to this script do not end it.
 # shellcheck disable=SC2016 # expanded by the janitor
 setsid bash -c '. testkit/ci/fresh/machine.sh; flock "$1/lock" true; sweep "$1"' janitor "$folder" 9>&- </dev/null >/dev/null 2>&1 &
 janitor=$!
 running='' connected=''
 end() {
   trap - EXIT INT TERM HUP
-  # Whichever there are: what holds the run, and what its network comes from. All inside end with the former.
+  # Ends the process that contains the run, and with it all processes inside, and the process that provides its network.
   # shellcheck disable=SC2086
   { kill -KILL $running $connected && wait $running $connected; } 2>/dev/null || true
   exec 9>&-

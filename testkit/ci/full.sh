@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What takes longer than the suite of every submission: comparisons with the real harness. Says what it runs and what it
+# Runs the checks that take longer than `npm test`, such as comparisons with the real harness. Prints what it runs and what it
 # leaves out, and ends with one line: N passed, N failed. Needs Docker, python3 and a package index.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
@@ -27,7 +27,7 @@ step 'what editable installations write' node grading/test/editable/run.ts
 step 'verl 0.9.1: tools, agent loop, estimator, a killed trainer' \
   node testkit/clients/verl/run.ts --venv "$venvs/verl"
 
-# These have a control plane each, and a check of their own.
+# Each of these tests has its own control plane.
 skip 'the chart on a cluster' 'npm run ci:kubernetes runs it'
 step 'long tests of the whole farm' vitest run --project full --exclude 'testkit/test/kubernetes/**'
 
@@ -79,7 +79,7 @@ else
   if [ -n "$missing" ]; then
     rm -rf .swefarm/cache/recipes
     cp -r "$instances" .swefarm/cache/recipes
-    # No packing in the background, under the engine that reads the files.
+    # git must not pack in the background while the engine reads the files.
     # shellcheck disable=SC2086 # one argument a word
     GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=gc.auto GIT_CONFIG_VALUE_0=0 SWEB_CACHE=$PWD/.swefarm/cache/instances \
       python3 .swefarm/cache/recipes/make_instances.py image $missing

@@ -1,5 +1,5 @@
-// A vitest reporter: what tests left out on this machine and why, a JSON line each, for the closing lines of `npm test`.
-// A test that cannot run here says so by vitest's own `skip(why)`; one that is skipped without a reason is a failure there.
+// A vitest reporter: writes a JSON line for each skipped test, with the reason, for the closing lines of `npm test`.
+// A test that cannot run on a machine calls vitest's `skip(why)`. summary.ts counts a test that is skipped without a reason as failed.
 import { appendFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { Reporter, TestModule } from 'vitest/node';
@@ -12,7 +12,7 @@ class LeftOut implements Reporter {
       for (const test of module.children.allTests('skipped')) {
         const result = test.result();
         const why = result.state === 'skipped' ? (result.note ?? null) : null;
-        // Skipped because a hook failed: that failure counts, and what the second run of the file makes of it.
+        // The test was skipped because a hook failed. The failure of the file counts instead.
         if (why === null && module.state() === 'failed') continue;
         const file = relative(process.cwd(), module.moduleId);
         appendFileSync(path, `${JSON.stringify({ file, name: test.fullName, why })}\n`);

@@ -1,4 +1,4 @@
-// What vitest's JSON reporter writes, as far as CI reads it.
+// Reads the fields of vitest's JSON reports that CI uses.
 import { existsSync, readFileSync } from 'node:fs';
 
 export type TestResult = { fullName: string; status: string };
@@ -12,11 +12,11 @@ export type VitestReport = {
   testResults: FileResult[];
 };
 
-/** Null when vitest left none, which is a failure of its own. */
+/** Returns the report; null: the file does not exist, which the caller counts as a failure. */
 export const readReport = (file: string): VitestReport | null =>
   existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : null;
 
-/** Names of the tests of a file that failed; the file's own name when it could not even be loaded. */
+/** Returns the names of the failed tests of a file; for a file that could not be loaded, its name with the error. */
 export function failuresOf(file: FileResult): string[] {
   const failed = file.assertionResults.filter(({ status }) => status === 'failed');
   if (failed.length > 0) return failed.map(({ fullName }) => `${file.name}: ${fullName}`);

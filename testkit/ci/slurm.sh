@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A real SLURM of several nodes on this one machine, for tests: its own folder, key, socket and ports, nothing of the system's.
+# Runs a real SLURM of several nodes on this machine, for tests, with its own folder, key, socket and ports.
 # Needs root and Debian's slurmctld, slurmd, slurm-client and munge. All nodes share the machine's network and /tmp.
 # usage: slurm.sh start DIR NODES | stop DIR | kill DIR NODE (its slurmd, -9) | resume DIR NODE
 # start prints SLURM_CONF. SLURM_TEST_KILL_WAIT: seconds between TERM and KILL (5). SLURM_TEST_ACCOUNT_SECONDS: how often a step's
-# memory is summed (2); one that has more than its job asked for is killed whole, as sites without control groups have it.
+# memory is summed (2). A job that exceeds its requested memory is killed, as on sites without control groups.
 set -euo pipefail
 
 action=${1:?usage: slurm.sh start|stop|kill|resume DIR ...}
@@ -13,7 +13,7 @@ PATH=$PATH:/usr/sbin:/sbin
 
 fail() { printf 'slurm.sh: %s\n' "$*" >&2; exit 12; }
 
-# On machines whose process 1 reaps nothing, a daemon that ended stays as a zombie: that counts as gone.
+# A zombie counts as ended: on machines whose process 1 does not reap, an ended daemon remains as a zombie.
 alive() { [ -r "/proc/$1/stat" ] && ! grep -q '^[0-9]* (.*) Z' "/proc/$1/stat"; }
 
 end() { # end PID: TERM, then KILL after 5 s
@@ -144,7 +144,7 @@ stop() {
       sleep 0.1
     done
   fi
-  # Steps outlive a slurmd that was killed: they carry the path of this cluster's configuration.
+  # Steps outlive a killed slurmd. The path of this cluster's configuration in their environment identifies them.
   grep -slzx -- "SLURM_CONF=$SLURM_CONF" /proc/[0-9]*/environ | while read -r file; do
     pid=${file#/proc/}
     pid=${pid%/environ}

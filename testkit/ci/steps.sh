@@ -1,4 +1,4 @@
-# Sourced by checks of several steps: `step` runs one and counts it, `summary` prints the count and fails when a step did.
+# Sourced by scripts of several steps: `step` runs and counts a step, `summary` prints the counts and fails if a step failed.
 passed=0 failed=0
 
 step() { # step NAME COMMAND...: counted as one

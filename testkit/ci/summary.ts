@@ -1,6 +1,6 @@
-// Adds up the checks and vitest's reports into the one closing line. A test that failed and then passed alone counts as
-// passed and is named as unsteady; a project that left no report, or ran no test, is a failure. What this machine could not
-// be given, and what tests left out for that, is named with the reason; a test that is skipped without one is a failure.
+// Adds up the checks and vitest's reports to the closing line. A test that failed and then passed in the second run counts as
+// passed and is listed as unsteady; a project that left no report, or ran no test, is a failure. Parts that could not be
+// installed and skipped tests are listed with the reason; a test that is skipped without a reason is a failure.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { failuresOf, readReport } from './report.ts';
@@ -36,9 +36,9 @@ for (const project of ['unit', 'redis', 'containers', 'e2e']) {
     }
     const stillFailed = failuresOf(second);
     failed.push(...stillFailed);
-    // Counted as passed above, and failed now.
+    // These tests passed in the first run, where they were counted, and failed in the second run.
     passed -= stillFailed.filter((name) => loaded && !first.includes(name)).length;
-    // A file that could not be loaded the first time counted no tests then.
+    // The first report has no tests of a file that could not be loaded.
     const recovered = loaded
       ? first.filter((name) => !stillFailed.includes(name))
       : second.assertionResults

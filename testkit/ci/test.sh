@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The whole suite on a fresh clone: installs and starts what it needs, runs the checks and every test project that
-# fits in three quarters of an hour, and ends with one line: N passed, N failed. What takes longer is `npm run ci:full`.
+# The whole suite on a fresh clone: installs and starts what it needs, runs the checks and the test projects unit, redis,
+# containers and e2e, and ends with one line: N passed, N failed. Longer checks are in `npm run ci:full`.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-# 3: something could not be brought. The closing lines name it, with the reason; all that can run without it runs.
+# 3: a part could not be installed. The closing lines name it with the reason; tests that do not need it run.
 bash testkit/setup/setup.sh --report "$out/missing" all || [ $? = 3 ] || exit 1
 export PATH="$PWD/node_modules/.bin:$PATH" SWEFARM_TEST_LEFT_OUT=$out/leftout
 
@@ -28,7 +28,7 @@ project() { # project NAME REPORT SECONDS [OPTION...] [FILE...]: one vitest proj
   timeout --kill-after=30 "$seconds" vitest run --project "$name" --reporter=default --reporter=./testkit/ci/leftout.ts --reporter=json --outputFile.json="$out/$report.json" "$@"
 }
 
-# In a bare root all that setup.sh knows is there after it was asked for. Beside the checks and tests that need no engine.
+# Checks that setup.sh installs all its parts in a bare root, concurrently with the checks and tests that need no engine.
 if [ "$(id -u)" = 0 ]; then
   check setup setpriv --pdeathsig TERM bash testkit/ci/fresh.sh setup &
   beside=$!
@@ -50,18 +50,18 @@ for name in unit redis containers e2e; do
     wait
     trap 'rm -rf "$out"' EXIT
   fi
-  # Tests that need an example would each build it from nothing, side by side and within the time of a hook.
+  # The examples are built first: otherwise several tests would build them at once, within the timeout of a hook.
   if [ "$name" = containers ]; then check examples timeout 1200 node testkit/src/examples/build.ts --for both --out "$out/examples"; fi
   printf '\n== vitest project %s (load %s)\n' "$name" "$(cut -d' ' -f1-3 /proc/loadavg)"
   project "$name" "$name" 1800 && continue
-  # The files that failed run once more, each with nothing beside it: what fails twice is a failure, what passes is named as unsteady.
+  # The failed files run once more, one at a time. A test that fails twice is a failure; a test that passes is listed as unsteady.
   mapfile -t again < <(node testkit/ci/failedfiles.ts "$out/$name.json")
   if [ ${#again[@]} -gt 0 ]; then
     printf '\n== once more: %s\n' "${again[*]}"
     project "$name" "$name.again" 900 --no-file-parallelism "${again[@]}" && continue
     mapfile -t again < <(node testkit/ci/failedfiles.ts "$out/$name.again.json")
   fi
-  # An unhandled rejection makes vitest exit non-zero with every test green.
+  # An unhandled rejection makes vitest exit non-zero although every test passed.
   [ ${#again[@]} -gt 0 ] || echo "vitest project $name failed outside of its tests" >>"$out/failed"
 done
 

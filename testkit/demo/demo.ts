@@ -1,4 +1,4 @@
-/** The demo: real bugs, real containers, the real farm; only the model is scripted. */
+/** The demo: a farm solves real bugs in real containers; only the model is scripted. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { buildExamples, loadScript, startScriptedPolicy, words } from '../src/in
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const SWEFARM = join(ROOT, 'producer/bin/swefarm.mjs');
-/** Pure Python, so that the first demo waits for no compiler. */
+/** Examples in pure Python, so that the first demo needs no compiler. */
 const EXAMPLES = ['r1chardj0n3s__parse-1.20.2', 'cpburnz__pathspec-0.10.2'];
 /** Index in the group picks the variant: resolved, wrong fix, turn limit, endpoint fault. */
 const GROUP_SIZE = 4;
@@ -34,7 +34,7 @@ printStatus(
 );
 const dataset = built.files.default;
 const { conversations } = loadScript(join(ROOT, 'examples/policy/examples.yaml'));
-// `--require-tokens` first talks to the endpoint about nothing in particular; what no example matches is that.
+// The probe of `--require-tokens` sends a conversation that matches no example, so the script needs an answer for it.
 const smallTalk = { variants: [[{ thought: 'Let me look.', command: 'ls', repeat: 1000 }]] };
 await using policy = await startScriptedPolicy({ script: { conversations: [...conversations, smallTalk] } });
 printStatus(`scripted policy: ${policy.url}`);
@@ -55,7 +55,7 @@ printStatus(
 await swefarm(
   words`rollout ${common} --agent mini --group-size ${GROUP_SIZE} --policy-url ${policy.url} --model scripted
     --require-tokens --step-limit ${STEP_LIMIT} --output ${mini}`,
-  // 10: not every rollout was judged. The faulted one has no reward, as it must.
+  // 10: not every rollout was judged. The rollout with the endpoint fault has no reward.
   [10],
 );
 

@@ -1,4 +1,4 @@
-/** The chart as Helm renders it, for eight sets of values: as checked in, valid for three Kubernetes versions, and within the policy. */
+/** Renders the chart for eight sets of values: it equals the snapshots, is valid for three Kubernetes versions and keeps to policy.ts. */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -10,12 +10,12 @@ import { CHART, NO_TOOLS, refusal, rendered, resourcesOf, setNames, setPath, too
 const bin = toolsOf('helm', 'schemas') ?? '';
 beforeEach(({ skip }) => skip(bin === '', NO_TOOLS));
 
-/** Kinds of other projects: their schemas are not in Kubernetes. */
+/** Kinds of other projects, whose schemas are not part of Kubernetes. */
 const FOREIGN = 'ScaledObject,PodMonitor,PrometheusRule,HTTPRoute';
 
 const SCHEMAS = join(dirname(bin), 'schemas');
 
-/** What kubeconform says of manifests for one version of Kubernetes. */
+/** Checks manifests with kubeconform for one version of Kubernetes. */
 function conformity(input: string, version: string): { status: number | null; stdout: string } {
   const forms = join(SCHEMAS, version, '{{.ResourceKind}}{{.KindSuffix}}.json');
   const args = ['-strict', '-summary', '-skip', FOREIGN, '-schema-location', forms, '-'];
@@ -27,13 +27,13 @@ test('helm lint finds nothing', () => {
   expect(status, stdout).toBe(0);
 });
 
-/** Users of a pod's own (hostUsers) are a part of Kubernetes from 1.33 on; the chart refuses to be rendered for less. */
+/** User namespaces of pods (hostUsers) exist since Kubernetes 1.33. The chart refuses to be rendered with them for older versions. */
 const needsUsersOfPods = (set: string): boolean => ['podman', 'userns'].includes(set);
 const hasUsersOfPods = (version: string): boolean => Number(version.split('.')[1]) >= 33;
 
 describe.each(setNames())('values %s', (name) => {
   test('are rendered as checked in (vitest -u writes it anew)', async () => {
-    // The rules are those of `dashboards/`, held above.
+    // The snapshot omits the rules, which are a copy of `dashboards/`.
     const whole = rendered(bin, [setPath(name)]).replace(
       /(kind: PrometheusRule\n.*?\n {2}groups:).*?\n---/s,
       '$1 RULES\n---',

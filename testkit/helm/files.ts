@@ -6,7 +6,7 @@ const HELM = new URL('../../helm/', import.meta.url);
 const DASHBOARDS = new URL('../../dashboards/', import.meta.url);
 const read = (folder: URL, path: string): string => readFileSync(new URL(path, folder), 'utf8');
 
-/** Files of `dashboards/` that the chart brings, because a chart cannot read outside its folder. */
+/** Copies of files of `dashboards/`, because a chart cannot read outside its folder. */
 const COPIES = {
   'swefarm/files/rules.yml': 'prometheus/rules.yml',
   'swefarm/files/alerts.yml': 'prometheus/alerts.yml',
@@ -34,7 +34,7 @@ const group = (values: readonly Value[]): Record<string, unknown> => ({
   type: 'object',
   properties: {
     ...Object.fromEntries(values.map((value) => [value.path.split('.').at(-1), schemaOf(value)])),
-    // Helm itself adds it where the chart is a part of another one.
+    // Helm adds `global` when another chart depends on this chart.
     ...(values.some(({ path }) => path.includes('.')) ? {} : { global: { type: 'object' } }),
   },
   additionalProperties: false,

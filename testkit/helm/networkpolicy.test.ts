@@ -1,4 +1,4 @@
-/** Who reaches whom by the chart's NetworkPolicies, read as Kubernetes defines them. */
+/** Tests the connections that the chart's NetworkPolicies allow, by the rules of Kubernetes. */
 import { beforeEach, expect, test } from 'vitest';
 import { passes } from './reach.ts';
 import { NO_TOOLS, type Resource, rendered, resourcesOf, setPath, toolsOf } from './render.ts';

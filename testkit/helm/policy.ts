@@ -1,7 +1,7 @@
-/** What no pod of the chart may have unless a value asks for it. */
+/** Checks that no pod of the chart has more rights than the values ask for. */
 import type { Resource } from './render.ts';
 
-/** What the values of a set ask for. */
+/** Rights that the values of a set ask for. */
 export type Allowed = { mode: string; hostPath: boolean; hostNetwork: boolean };
 
 // biome-ignore lint/suspicious/noExplicitAny: whatever Kubernetes has
@@ -10,7 +10,7 @@ type Any = any;
 const podOf = ({ kind, spec }: Resource): Any => (kind === 'Pod' ? spec : spec?.template?.spec);
 const isRootfs = (mode: string): boolean => mode.startsWith('rootfs');
 
-/** One line for each breach; none for a chart that keeps the policy. */
+/** Returns a line for each breach of the policy. */
 export function breachesOf(resources: readonly Resource[], allowed: Allowed): string[] {
   return resources.flatMap((resource) => {
     const here = `${resource.kind} ${resource.metadata.name}`;
@@ -40,7 +40,7 @@ function podBreaches(pod: Any, { mode, hostPath, hostNetwork }: Allowed): string
   ];
 }
 
-/** It gives the engine's user a folder of its own, before the engine starts, and ends. */
+/** Returns whether the container is the init container that makes a folder for the engine's user before the engine starts. */
 const isStoreOwner = ({ name, restartPolicy }: Any, mode: string, added: readonly string[]): boolean =>
   mode === 'podman' && name === 'podman-store' && !restartPolicy && `${added}` === 'CHOWN,FOWNER';
 

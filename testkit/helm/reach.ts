@@ -1,4 +1,4 @@
-/** What NetworkPolicies let through, by the rules of Kubernetes (networking.k8s.io/v1), for tests: no plugin here enforces them. */
+/** Evaluates NetworkPolicies by the rules of Kubernetes (networking.k8s.io/v1), for tests: no network plugin enforces them here. */
 import { BlockList } from 'node:net';
 import type { Resource } from './render.ts';
 
@@ -33,7 +33,7 @@ function isPeer(peer: Peer, end: End): boolean {
     );
   }
   if (peer.ipBlock) return false;
-  // Without a namespace selector only the policy's own namespace is meant.
+  // Without a namespace selector, a peer is in the policy's own namespace.
   const isThere = peer.namespaceSelector ? fits(peer.namespaceSelector, end.namespace ?? {}) : !end.namespace;
   return isThere && fits(peer.podSelector, end.pod);
 }
@@ -42,7 +42,7 @@ const allows = (rule: Rule, peers: Peer[] | undefined, end: End, port: number, p
   (!peers || peers.some((peer) => isPeer(peer, end))) &&
   (!rule.ports || rule.ports.some((one) => one.port === port && (one.protocol ?? 'TCP') === protocol));
 
-/** Whether a connection of `pod` in this direction passes; a pod that no policy selects is free. */
+/** Returns whether a connection of `pod` in this direction passes. A pod that no policy selects has no restriction. */
 export function passes(
   resources: readonly Resource[],
   direction: 'Ingress' | 'Egress',

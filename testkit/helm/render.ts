@@ -1,4 +1,4 @@
-/** Renders the chart with Helm, for tests: the program where it was built before, else why there is none. */
+/** Renders the chart for tests, with a Helm that testkit/kubernetes/tools.sh has built. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -9,7 +9,7 @@ export const CHART = join(ROOT, 'helm/swefarm');
 const SETS = join(import.meta.dirname, 'sets');
 const TOOLS = join(ROOT, 'testkit/kubernetes/tools.sh');
 
-/** Folder of the programs of these parts; null when one was not built on this machine, which takes Go and some minutes. */
+/** Returns the folder of the programs of these parts; null when a part was not built on this machine. */
 export function toolsOf(...parts: string[]): string | null {
   const { status, stdout } = spawnSync('bash', [TOOLS, '--cached', ...parts], { encoding: 'utf8' });
   return status === 0 ? stdout.trim() : null;
@@ -18,7 +18,7 @@ export function toolsOf(...parts: string[]): string | null {
 export const NO_TOOLS =
   'Helm or Kubernetes is not built on this machine: npm run ci:kubernetes builds it and runs this';
 
-/** Names of the sets of values that are rendered. */
+/** Returns the names of the sets of values in sets/. */
 export const setNames = (): string[] => readdirSync(SETS).map((name) => name.replace(/\.yaml$/, ''));
 export const setPath = (name: string): string => join(SETS, `${name}.yaml`);
 
@@ -31,10 +31,10 @@ export type Resource = {
   automountServiceAccountToken?: boolean;
 };
 
-/** A Helm that is built from its module takes a cluster to be very old, when it is given none. */
+/** Without this option, a Helm that is built from its module assumes a very old cluster. */
 const VERSION = ['--kube-version', 'v1.33.0'];
 
-/** The text that Helm makes of the chart; secrets that it draws are blotted out. */
+/** Renders the chart to YAML. Replaces generated secrets with DRAWN. */
 export function rendered(bin: string, values: readonly string[], more: readonly string[] = VERSION): string {
   const args = [
     'template',
@@ -59,7 +59,7 @@ export const resourcesOf = (text: string): Resource[] =>
     return one === null ? [] : [one];
   });
 
-/** What Helm says when it refuses these values; empty when it takes them. */
+/** Returns Helm's error for these values; empty when Helm accepts them. */
 export function refusal(bin: string, ...settings: string[]): string {
   const args = ['template', 'farm', CHART, ...VERSION, ...settings.flatMap((one) => ['--set-json', one])];
   const { status, stderr } = spawnSync(join(bin, 'helm'), args, { encoding: 'utf8' });

@@ -5,7 +5,7 @@ export type Value = {
   /** Keys from the top, such as `worker.store.type`. */
   path: string;
   description: string;
-  /** A piece of JSON schema that a comment line with `@` gives; overrides what follows from the default. */
+  /** JSON schema from the comment lines with `@`, which override the schema that follows from key and default. */
   schema: Record<string, unknown>;
   /** The default; for a group its values. */
   default: unknown;
@@ -30,7 +30,7 @@ function readValue(pair: Pair<Node, Node>, above: readonly string[], map: YAMLMa
   const key = String(isScalar(pair.key) ? pair.key.value : pair.key);
   const path = [...above, key].join('.');
   const comment = pair.key.commentBefore ?? (above.length > 0 ? map?.commentBefore : null) ?? '';
-  // What an empty line parts from it is not about the key.
+  // Only the last paragraph of the comments describes the key.
   const paragraph = comment.split(/\n[ ]*\n/).at(-1) ?? '';
   const lines = paragraph.split('\n').map((line) => line.trim());
   const pieces = lines.filter((line) => line.startsWith('@'));

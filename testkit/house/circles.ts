@@ -1,6 +1,6 @@
-/** Circles of a graph: Tarjan's strongly connected components of more than one node. */
+/** Finds cycles of a graph: strongly connected components (Tarjan) of more than one node. */
 
-/** Each circle's nodes in order of name. Throws nothing; a node that points at itself is no circle. */
+/** Returns the nodes of each cycle, sorted by name. A node that points to itself is no cycle. */
 export function circlesOf(arrows: readonly { from: string; to: string }[]): string[][] {
   const next = new Map<string, string[]>();
   for (const { from, to } of arrows) next.set(from, [...(next.get(from) ?? []), to]);
@@ -16,7 +16,7 @@ export function circlesOf(arrows: readonly { from: string; to: string }[]): stri
     stack.push(node);
     for (const other of next.get(node) ?? []) {
       if (!index.has(other)) visit(other);
-      // Only what is still on the stack can be in one circle with this node.
+      // Only nodes that are still on the stack can be in a cycle with this node.
       if (stack.includes(other)) low.set(node, Math.min(low.get(node) ?? own, low.get(other) ?? own));
     }
     if (low.get(node) !== own) return;

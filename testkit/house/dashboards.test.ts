@@ -1,4 +1,4 @@
-/** Dashboards and alerts query metrics that exist, and their links lead to panels that exist. */
+/** Tests that dashboards and alerts query existing metrics, and that their links lead to existing panels. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LIVE_METRICS, type MetricDefinition, OUTCOME_METRICS, WORKER_METRICS } from '@swefarm/shared';

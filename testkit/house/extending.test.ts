@@ -1,4 +1,4 @@
-/** A part that is entered in a registry and lacks its tests or its docs fails here (docs/extending.md). */
+/** Tests that each part in a registry has the tests and docs that docs/extending.md requires. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -35,7 +35,7 @@ test.each(RUNTIME_NAMES)('runtime %s: contract suite, escape suite, docs', (name
   const suite = `sandbox/test/${name}.containers.test.ts`;
   expect(existsSync(join(ROOT, suite)), suite).toBe(true);
   expect(read(suite)).toContain('sandboxContract(');
-  // The dry run isolates nothing that could be escaped from.
+  // The host runtime isolates nothing, so it has no escape suite.
   if (name !== 'host')
     expect(read('sandbox/test/escape/escape.containers.test.ts')).toContain(`escapeSuite('${name}'`);
   expect(read('docs/running.md'), 'its row in the table of runtimes').toContain(`\n| \`${name}\` |`);
@@ -90,7 +90,7 @@ test.each(pages)('%s: each file that it names is there', (page) => {
     ),
   ].map(([, path = '']) => path);
   const failures = Object.entries(FAILURES).map(([name, { stage }]) => `${stage}/${name}`);
-  // NAME and the like stand for a part that somebody adds.
+  // Words in capitals, such as NAME, are placeholders.
   const named = mentioned.filter(
     (path) =>
       !/[A-Z]{3,}(?!ME\.md)/.test(path) && !path.startsWith('gateway/page/dist') && !failures.includes(path),
@@ -112,7 +112,7 @@ test('lines of pages that people write stay below 300 characters', () => {
   expect(long).toEqual([]);
 });
 
-/** The anchors of the headings of a page, as GitHub names them. */
+/** Returns the anchors of a page's headings, as GitHub names them. */
 const anchorsOf = (page: string): string[] =>
   [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
     heading

@@ -1,4 +1,4 @@
-/** What a tree looks like in figures: rooms, arrows between them, circles, and where it grew too large or too small. */
+/** Computes figures of a source tree: files, folders and imports between them, cycles, and long or short files and functions. */
 import { dirname } from 'node:path';
 import { circlesOf } from './circles.ts';
 import { repeatedPassages } from './passages.ts';
@@ -7,17 +7,17 @@ import { type Func, type TreeFile, WORKSPACES } from './tree.ts';
 export const LONG_FUNCTION = 60;
 export const LONG_FILE = 300;
 export const CRUMB = 30;
-/** Packages whose front hall is counted: files that lie in no room. */
+/** Packages whose files directly in `src/`, outside any folder, are counted. */
 const HALLS = WORKSPACES.filter((name) => name !== 'testkit');
 
 export type Figures = {
   product: { files: number; lines: number; folders: number };
   tests: { files: number; lines: number };
-  /** Pairs of product folders of which one imports the other, and the imports behind them. */
+  /** Number of pairs of product folders of which one imports the other. */
   folderArrows: number;
   folderImports: number;
   fileCircles: string[][];
-  /** Those that stand at run time too. */
+  /** The cycles that remain without imports of types only. */
   fileCirclesAtRunTime: string[][];
   folderCircles: string[][];
   looseFiles: Record<string, number>;
@@ -25,7 +25,7 @@ export type Figures = {
   longFiles: { path: string; lines: number }[];
   crumbs: number;
   importedOnce: number;
-  /** Names of `shared` that only one side uses. */
+  /** Names of `shared` that other packages import: their number, and those that only the producer or the worker uses. */
   sharedNames: { all: number; producerOnly: string[]; workerOnly: string[] };
   repeatedPassages: { at: string[]; lines: number }[];
 };
@@ -37,7 +37,7 @@ export function figuresOf(tree: readonly TreeFile[]): Figures {
     file.imports.filter(({ to }) => known.has(to)).map((one) => ({ from: file.path, ...one })),
   );
   const arrows = imports
-    // The front of a package gives what any of its rooms has.
+    // The index of a package re-exports files of all its folders, so its imports are no cycles of folders.
     .map(({ from, to }) => ({
       from: dirname(from),
       to: dirname(to),
@@ -62,7 +62,7 @@ export function figuresOf(tree: readonly TreeFile[]): Figures {
       .flatMap(({ path, functions }) => functions.map((one) => ({ path, ...one })))
       .filter(({ lines }) => lines > LONG_FUNCTION)
       .toSorted((a, b) => b.lines - a.lines),
-    // A table of facts is as long as its facts.
+    // JSON files are data, so their length is no flaw.
     longFiles: tree
       .filter(({ path, lines }) => lines > LONG_FILE && !path.endsWith('.json'))
       .map(({ path, lines }) => ({ path, lines }))

@@ -1,4 +1,4 @@
-/** The list of findings names tests that exist, so that a test which holds a mend is not moved or removed unseen. */
+/** Tests that the list of findings names existing tests, so that no test of a fixed finding is moved or removed unnoticed. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

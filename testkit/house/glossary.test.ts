@@ -26,7 +26,7 @@ const NAMES: ReadonlySet<string> = new Set([
   ...['kept', 'said'],
   // `gateway_max_hold_seconds` and `gateway_group_hold_seconds`, and their fields of a caller.
   ...['gateway_max_hold_seconds', 'gateway_group_hold_seconds', 'max_hold_seconds', 'maxHoldSeconds'],
-  // `--keep` of `swefarm dataset distinct`.
+  // `--keep` of `swefarm dataset dedup` and `merge`.
   ...['keep', 'KEEP'],
   // Placement: which node runs a rollout.
   ...['placesByImage', 'placesHere'],
@@ -61,7 +61,7 @@ test('logs, errors and help are free of metaphors', () => {
   expect(found).toEqual([]);
 });
 
-/** @param between what parts the words of a text; default: as in a name */
+/** @param between separator of the words of a text; default: words are split as in a name */
 function problems(where: string, text: string, between?: RegExp): string[] {
   const words = between ? text.toLowerCase().split(between) : wordsOf(text);
   return words.flatMap((word) => {

@@ -1,4 +1,4 @@
-/** `npm run house`: the source tree in figures, to compare before and after code is moved. `--json` prints all of it. */
+/** `npm run house`: prints figures of the source tree, to compare before and after code is moved. `--json` prints all figures. */
 import { CRUMB, type Figures, figuresOf, LONG_FILE, LONG_FUNCTION } from './figures.ts';
 import { PASSAGE_LINES } from './passages.ts';
 import { readRepository } from './tree.ts';

@@ -1,12 +1,12 @@
-/** Passages that stand in two places, word for word. */
+/** Finds passages that occur twice in the sources. */
 import type { TreeFile } from './tree.ts';
 
-/** Lines that a passage has at least; blank lines, imports and lone brackets do not count. */
+/** Minimum number of lines of a passage, without blank lines, imports and lines of brackets. */
 export const PASSAGE_LINES = 6;
 
 type Line = { path: string; number: number; text: string };
 
-/** Each pair of passages once, the longest first; `at` names both as `path:line`. */
+/** Returns each pair of passages once, the longest first. `at`: both places as `path:line`. */
 export function repeatedPassages(files: readonly TreeFile[]): { at: string[]; lines: number }[] {
   const all = files.map(linesOf);
   const seen = new Map<string, { file: number; at: number }>();

@@ -1,4 +1,4 @@
-/** The tree as the TypeScript compiler sees it: files, what they import, and how long their functions are. */
+/** Reads the source tree with the TypeScript compiler: files, imports, lengths of functions, and written words. */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
 import {
@@ -17,7 +17,7 @@ import { type Written, writtenIn } from './words.ts';
 export type Import = {
   /** Path of the imported file, from the root of the tree. */
   to: string;
-  /** Nothing of it is there at run time. */
+  /** Whether the import has only types, which do not exist at run time. */
   typesOnly: boolean;
   /** Names that are imported; empty for `export *` and imports of a whole module. */
   names: string[];
@@ -26,7 +26,7 @@ export type Func = { name: string; line: number; lines: number };
 export type TreeFile = {
   /** From the root of the tree. */
   path: string;
-  /** Tests, their fixtures, and what only tests and benches use. */
+  /** Whether the file is a test, a fixture, or part of testkit or bench. */
   isTest: boolean;
   text: string;
   lines: number;
@@ -42,7 +42,7 @@ export const WORKSPACES: readonly string[] = JSON.parse(
 ).workspaces;
 const TESTS = /\.(test|fixture)\.tsx?$|^\w+\/test\/|^(testkit|bench)\//;
 
-/** This repository's own tree. */
+/** Reads the tree of this repository. */
 export const readRepository = (): TreeFile[] =>
   readTree(
     ROOT,
@@ -96,7 +96,7 @@ function readOne(root: string, name: string, program: Program, known: ReadonlySe
   };
 }
 
-/** The file behind a specifier; null for what is none of the tree's. Our packages export their index, and what a browser loads. */
+/** Returns the path of the imported file; null if it is not in the tree. An import of our package resolves by its `exports`. */
 function resolved(root: string, from: string, specifier: string, known: ReadonlySet<string>): string | null {
   const [, own, part] = /^@swefarm\/([\w-]+)(\/[\w-]+)?$/.exec(specifier) ?? [];
   const path = own
@@ -154,7 +154,7 @@ function functionsOf(source: SourceFile, text: string): Func[] {
   return found;
 }
 
-/** Its own name, or that of the constant that holds it. */
+/** Returns the name of a function, or of the constant or property to which it is assigned. */
 function nameOf(node: Node & { name?: Node | undefined }, source: SourceFile): string {
   const named = node.name ?? (node.parent as Node & { name?: Node }).name;
   return named?.getText(source) ?? '(without a name)';

@@ -1,4 +1,4 @@
-/** The words of a source that the glossary rules: names that it declares, and texts of more than one word that it shows. */
+/** Finds the words of a source to which the glossary applies: declared names, and texts of more than one word. */
 import {
   isIdentifier,
   isJsxAttribute,
@@ -43,7 +43,7 @@ const isText = (node: Node): boolean =>
     isJsxText(node)) &&
   /[a-z] [a-z]/i.test(node.text);
 
-/** `HeldJob` is `held`, `job`. */
+/** Splits a name into lower-case words: `HeldJob` → `held`, `job`. */
 export const wordsOf = (name: string): string[] =>
   name
     .replace(/([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$1$3 $2')

@@ -10,7 +10,7 @@ import tarfile
 
 
 def reset(entry):
-    """The same bytes for the same files, whoever made them and when."""
+    """Removes owner and time of an entry, so that equal files give equal bytes."""
     entry.uid = entry.gid = entry.mtime = 0
     entry.uname = entry.gname = ""
     return entry

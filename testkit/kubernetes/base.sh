@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A Debian root for the images of the tests, where no registry of images can be reached: made from Debian's packages, with what the images
-# and their Redis need, and loaded into the engine. Kept outside the repository and used again.
-# usage: base.sh ENGINE NAME:TAG [PACKAGE,...]      ENGINE: docker or podman; PACKAGE: more of Debian's
+# Makes a Debian root for the images of the tests from Debian's packages, without a registry of images, with the packages that the
+# images and Redis need. Imports the root into the engine, and caches it outside the repository.
+# usage: base.sh ENGINE NAME:TAG [PACKAGE,...]      ENGINE: docker or podman; PACKAGE: additional Debian packages
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 engine=${1:?docker or podman} name=${2:?the name of the image}

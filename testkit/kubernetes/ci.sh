@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# `npm run ci:kubernetes`: what the chart is tried with beyond the suite of every submission. Builds Helm and Kubernetes where they are not
-# there (half an hour of one core, once), renders and checks the chart, builds the images twice and runs them, and installs the chart on
-# a real control plane, for each file of testkit/test/kubernetes/ on a new one. SWEFARM_TEST_CHAOS_MINUTES=60 lets two releases work beside
-# one another for an hour. Ends with one line: N passed, N failed. Needs root, Docker, Go and the package registries.
+# `npm run ci:kubernetes`: the checks of the chart that `npm test` does not include. Builds Helm and Kubernetes if they are missing (once,
+# half an hour of one core), renders and checks the chart, builds the images twice and runs them, and installs the chart on a real control
+# plane, a new one for each test file of testkit/test/kubernetes/. SWEFARM_TEST_CHAOS_MINUTES=60 runs two releases on one node for
+# an hour. Ends with one line: N passed, N failed. Needs root, Docker, Go and the package registries.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 bash testkit/setup/setup.sh tools docker podman examples prometheus || exit 12

@@ -1,29 +1,29 @@
 #!/usr/bin/env bash
-# A real Kubernetes on this one machine, for tests: etcd, control plane, and nodes with a kubelet and a containerd each, all below one
-# folder. Pods of all nodes meet on one bridge. There are no Service addresses, no names and no registry: images come from archives.
-# Needs root, the programs of tools.sh control, and Debian's etcd-server, containerd, runc, containernetworking-plugins, conntrack, iptables.
+# Runs a real Kubernetes on this machine, for tests: etcd, control plane, and nodes with a kubelet and a containerd each, all below one
+# folder. Pods of all nodes share one bridge. There are no Service addresses, no DNS and no registry: images come from archives.
+# Needs root, the programs of tools.sh control, Debian's etcd-server, containerd, runc, containernetworking-plugins, conntrack, iptables.
 # usage: cluster.sh start DIR NODES [NUMBER] [ENGINE] | images DIR ARCHIVE... | fakes DIR COUNT | kubelet-stop DIR NODE | stop DIR
-# start prints the path of the kubeconfig. NUMBER, 0 to 9, sets the addresses, ports and names of clusters apart that run at the same time.
+# start prints the path of the kubeconfig. NUMBER, 0 to 9, distinguishes addresses, ports and names of clusters that run at the same time.
 # Node I of cluster 0 has the address 10.99.I.1, of cluster 1 10.97.I.1, and so on. ENGINE is `debian`, Debian's containerd and runc, or
-# `containerd`, those of tools.sh containerd, which give pods users of their own (hostUsers: false). fakes adds nodes without a machine (label type=fake,
-# tainted so), on which kwok says of each pod that it runs: for the scheduler and the API server they are nodes, and no program runs there.
+# `containerd`, those of tools.sh containerd, which support user namespaces of pods (hostUsers: false). fakes adds nodes without a machine
+# (label type=fake and a taint), for which kwok reports every pod as running, but no program runs there.
 set -euo pipefail
 
 action=${1:?usage: cluster.sh start|images|fakes|kubelet-stop|stop DIR ...}
 dir=${2:?a folder for the cluster}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# start writes the number down for the other commands.
+# start writes the number to a file for the other commands.
 number=0
 [ "$action" != start ] || number=${4:-0}
 [ ! -s "$dir/number" ] || number=$(<"$dir/number")
 bridge=swefarm$number net=10.$((99 - 2 * number)) port=$((26443 + number)) etcd_port=$((22379 + 2 * number))
-# Of the nodes' control groups.
+# Prefix of the nodes' control groups.
 group=swefarm${number#0}-
 config=$dir/admin.kubeconfig
 PATH=$PATH:/usr/sbin:/sbin
 
 fail() { printf 'cluster.sh: %s\n' "$*" >&2; exit 12; }
-# A daemon that ended and that nobody waited for stays as a zombie: that counts as gone.
+# A zombie counts as ended, because an ended daemon without a waiting parent remains as a zombie.
 alive() { [ -r "/proc/$1/stat" ] && ! grep -q '^[0-9]* (.*) Z' "/proc/$1/stat"; }
 started() { # started NAME COMMAND...: runs in the background, with a log and the file of its pid
   local name=$1
@@ -106,7 +106,7 @@ state = "$1/state"
   address = "$1/containerd.sock"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "swefarm.test/pause:1"
-  # Where root may not lower the scores of the memory killer, as in many containers.
+  # For machines where root may not lower the OOM score, as in many containers.
   restrict_oom_score_adj = true
   disable_apparmor = true
   disable_hugetlb_controller = true
@@ -157,7 +157,7 @@ node() { # node BIN NUMBER
   ip link show "$bridge" >/dev/null 2>&1 || ip link add "$bridge" type bridge
   ip address replace "$address/16" dev "$bridge"
   ip link set "$bridge" up
-  # Where an engine has set the policy of forwarding to DROP, pods of the bridge could not meet.
+  # Without this rule pods could not reach each other if an engine has set the policy of forwarding to DROP.
   iptables -C FORWARD -i "$bridge" -o "$bridge" -j ACCEPT 2>/dev/null || iptables -I FORWARD -i "$bridge" -o "$bridge" -j ACCEPT
   cat >"$at/cni/10-bridge.conflist" <<JSON
 {"cniVersion": "0.4.0", "name": "swefarm", "plugins": [{"type": "bridge", "bridge": "$bridge", "isGateway": false, "ipam": {"type": "host-local",
@@ -166,7 +166,7 @@ node() { # node BIN NUMBER
 JSON
   "containerd_$engine" "$at" "$bin" >"$at/containerd.toml"
   local daemon=containerd path=$PATH
-  # Its own shim, ctr and runc, too.
+  # The shim, ctr and runc come from the same folder.
   if [ "$engine" = containerd ]; then
     path=$bin/containerd:$PATH
     daemon=$bin/containerd/containerd
@@ -219,7 +219,7 @@ fakes() { # fakes COUNT
   local stages=()
   bin=$(bash "$here/tools.sh" --cached control kwok) || exit 12
   for stage in "$bin"/kwok-stages/*.yaml; do stages+=(--config "$stage"); done
-  # The name of the folder is on its command line, by which it is known as ours.
+  # The command line has the path of the folder, by which `ended` identifies the process.
   started kwok "$bin/kwok" --kubeconfig="$config" --manage-all-nodes=false --node-lease-duration-seconds=40 --cidr=10.98.0.0/16 \
     --manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake "${stages[@]}"
   for i in $(seq "$1"); do
@@ -272,7 +272,7 @@ stop() {
     for task in $(ctr -a "$socket" -n k8s.io tasks ls -q 2>/dev/null); do ctr -a "$socket" -n k8s.io tasks rm -f "$task" >/dev/null 2>&1 || true; done
   done
   for file in "$dir"/run/containerd*.pid; do name=$(basename "$file" .pid); ended "$name"; done
-  # The shim of a task that was not removed in time stays without its containerd.
+  # The shim of a task that was not removed in time outlives its containerd.
   for file in /proc/[0-9]*/cmdline; do
     case $(tr '\0' ' ' 2>/dev/null <"$file") in
       *containerd-shim*" -address $dir/"*) name=${file%/cmdline} && { kill -9 "${name#/proc/}" 2>/dev/null || true; } ;;

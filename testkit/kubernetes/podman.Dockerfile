@@ -1,6 +1,6 @@
-# Debian's Podman as quay.io/podman/stable has Fedora's: its user, its ranges of users, programs that write
-# their maps by capabilities of their files, and its settings, among them those that a pod without privileges cannot have (a FUSE program) or
-# that would weaken sandboxes (the sidecar's own /proc). The chart must not depend on them.
+# Debian's Podman with the setup of quay.io/podman/stable (Fedora): its user, its subordinate ids, newuidmap and newgidmap with file
+# capabilities, and its settings. Some settings do not work in a pod without privileges (a FUSE program) or would weaken sandboxes (the
+# sidecar's own /proc). The chart must not depend on them.
 ARG BASE
 FROM ${BASE}
 RUN chmod u-s /usr/bin/newuidmap /usr/bin/newgidmap && setcap cap_setuid=ep /usr/bin/newuidmap && setcap cap_setgid=ep /usr/bin/newgidmap && \

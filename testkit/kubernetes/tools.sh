@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Builds what the tests of the Helm chart need and no Debian package brings, from the Go module proxy, once for each version and outside
-# the repository. Prints the folder of programs; it is the same for all parts.
+# Builds the programs that the tests of the Helm chart need and Debian lacks, from the Go module proxy, once for each version and outside
+# the repository. Prints the folder of the programs, which is the same for all parts.
 # usage: tools.sh [--cached] PART...
 #   helm          helm and kubeconform: six minutes of one core
-#   control       kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kubectl if there is none of 1.30: ten minutes of one core
-#   containerd    containerd, its shim and ctr, and runc, all below containerd/ of the folder: for pods with users of their own, which Debian's
-#                 do not have; five minutes of one core. runc is built with gcc and Debian's libseccomp-dev
-#   kwok          what plays the kubelets of fake nodes: three minutes of one core
-#   schemas       the forms of the resources of three Kubernetes versions, for kubeconform
-#   --cached      builds nothing: fails where a part is not there
+#   control       kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kubectl if none is 1.30: ten minutes of one core
+#   containerd    containerd, its shim and ctr, and runc, all below containerd/ of the folder: for user namespaces of pods, which Debian's
+#                 versions do not support; five minutes of one core. runc is built with gcc and Debian's libseccomp-dev
+#   kwok          simulates the kubelets of fake nodes: three minutes of one core
+#   schemas       JSON schemas of the resources of three Kubernetes versions, for kubeconform
+#   --cached      builds nothing, and fails if a part is missing
 # Exit codes: 0; 2 usage; 12 a part could not be built, or is not there.
 set -euo pipefail
 
@@ -27,7 +27,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 fail() { printf 'tools.sh: %s\n' "$*" >&2; exit 12; }
 say() { printf 'tools.sh: %s\n' "$*" >&2; }
 
-# A folder of a module's release in Go's own cache; only its sources are fetched.
+# Downloads a release of a module and prints a field of `go mod download -json`, such as its folder in Go's cache.
 module() { # module PATH VERSION FIELD
   go mod download -json "$1@$2" 2>/dev/null | sed -n "s/^[[:space:]]*\"$3\": \"\(.*\)\",*$/\1/p"
 }
@@ -44,25 +44,25 @@ installed() { # installed NAME PACKAGE [CGO [TAGS]]: builds a command of a modul
   rmdir "$draft"
 }
 
-# In a folder for each pair of versions; the name `containerd` leads to the one of this file.
+# Builds into a folder for each pair of versions. The link `containerd` names the folder of the versions above.
 build_containerd() {
   local name folder=containerd-$containerd-runc-$runc
   mkdir -p "$bin/$folder"
   for name in containerd containerd-shim-runc-v2 ctr; do
     installed "$folder/$name" "github.com/containerd/containerd/v2/cmd/$name@$containerd"
   done
-  # Without seccomp it refuses every pod that has a profile.
+  # Without the tag seccomp, runc refuses every pod with a seccomp profile.
   installed "$folder/runc" "github.com/opencontainers/runc@$runc" 1 seccomp
   [ -n "$cached" ] || ln -sfn "$folder" "$bin/containerd"
   [ "$(readlink "$bin/containerd")" = "$folder" ] || fail 'another version of containerd is there: bash testkit/kubernetes/tools.sh containerd'
 }
 
-# Kubernetes names its parts by folders of its own repository, which are modules of their own on the proxy.
+# go.mod of Kubernetes replaces its parts with folders of its repository, which are separate modules on the proxy.
 build_control() {
   local name folder minor=${control#v1.} gomod
   local missing=()
   local names='kube-apiserver kube-controller-manager kube-scheduler kubelet'
-  # Debian's is too old to validate strictly.
+  # Debian's kubectl is too old for strict validation.
   case $(kubectl version --client 2>/dev/null || true) in *v1.3*) ;; *) names="$names kubectl" ;; esac
   for name in $names; do
     if [ ! -x "$bin/$name" ]; then missing+=("$name"); fi
@@ -129,7 +129,7 @@ for part in "$@"; do
     containerd) build_containerd ;;
     kwok)
       installed kwok "sigs.k8s.io/kwok/cmd/kwok@$kwok"
-      # What its fake pods and nodes do, which is no part of the program.
+      # The stages of fake pods and nodes are not part of the program.
       if [ ! -d "$bin/kwok-stages" ]; then
         [ -z "$cached" ] || fail 'the stages of kwok are not there: bash testkit/kubernetes/tools.sh kwok'
         stages=$(module sigs.k8s.io/kwok "$kwok" Dir)/kustomize/stage

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Brings Apptainer to a Debian machine whose own release has none: the package of Debian's moving suite, unpacked where it
-# expects to be, its two programs pointed at that suite's C library in a folder of its own. Nothing installed is replaced.
-# Quiet and 0 when one is there; otherwise says loudly what was not possible and ends with 1.
+# Installs Apptainer on a Debian machine whose release lacks it: unpacks the package of Debian sid to its usual paths and lets
+# its two programs use sid's C library in a separate folder. Replaces no installed package.
+# Prints nothing and exits with 0 when Apptainer exists; if it cannot be installed, prints why and exits with 1.
 set -euo pipefail
 
 suite=sid
@@ -9,7 +9,7 @@ libraries=/opt/apptainer-libs
 state=${SWEFARM_APPTAINER_STATE:-/var/tmp/swefarm-apptainer}
 
 say() { printf 'setup: %s\n' "$*" >&2; }
-# What apt-get said last, for the case that it was the reason.
+# Output of the last apt-get, for the error message.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 cannot() {
@@ -22,7 +22,7 @@ cannot() {
 
 works() { apptainer --version >/dev/null 2>&1 || singularity --version >/dev/null 2>&1; }
 
-# Debian's mirror that this machine's apt uses already, in either form of its lists.
+# Prints the Debian mirror that this machine's apt uses, from lists of either format.
 mirror() {
   {
     sed -n 's/^URIs:[[:space:]]*\([^[:space:]]*\).*/\1/p' /etc/apt/sources.list.d/*.sources 2>/dev/null
@@ -69,7 +69,7 @@ done
 loader=$(find "$libraries" -name 'ld-linux*.so.*' | head -n 1)
 [ -n "$loader" ] || cannot "libc6 of $suite has no loader where it was looked for"
 starter=$(find "$tree/apptainer/usr/lib" -path '*/apptainer/bin/starter' | head -n 1)
-# Set for the libraries' own libraries too, which the newer form of the path would not be.
+# --force-rpath sets DT_RPATH, which also applies to the dependencies of libraries; DT_RUNPATH does not.
 for program in "$tree/apptainer/usr/bin/apptainer" "$starter"; do
   patchelf --force-rpath --set-interpreter "$loader" --set-rpath "$libraries" "$program" || cannot "$program is not what it was"
 done
@@ -78,6 +78,6 @@ cp -a "$tree/apptainer/usr/lib/." /usr/lib/
 cp -a "$tree/apptainer/usr/bin/." /usr/bin/
 ln -sfn apptainer /usr/bin/singularity
 mkdir -p /var/lib/apptainer/mnt/session
-# A root that lacks a capability, as in many virtual machines, cannot ask for all of them.
+# A root user without all capabilities, as in many containers, cannot request the full set.
 sed -i 's/^root default capabilities = full/root default capabilities = file/' /etc/apptainer/apptainer.conf
 works || cannot 'what was installed does not run'

@@ -1,6 +1,6 @@
-// npm leaves optional packages of other platforms out of the lockfile when the registry at hand does not have them, and
-// `npm ci` then refuses the lockfile everywhere. This puts them back by name and exact version; they are never fetched on a
-// platform they are not for. Run it after an `npm install` that changed the lockfile: node testkit/setup/complete-lockfile.mjs
+// npm omits optional packages of other platforms from the lockfile when the registry lacks them, and `npm ci` then refuses the
+// lockfile everywhere. This script adds the packages by name and exact version; npm does not fetch them on other platforms.
+// Run it after an `npm install` that changed the lockfile: node testkit/setup/complete-lockfile.mjs
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const FILE = 'package-lock.json';

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Brings what a fresh Debian machine lacks: our npm dependencies (with their own Node 24), and by name the parts that the
-# caller asks for (`all`: every one). Quiet when there is nothing to do. Says loudly what could not be brought, and why.
+# Installs what a fresh Debian machine lacks: our npm dependencies (with their own Node 24), and the parts that the caller
+# names (`all`: every part). Prints nothing when nothing is missing. Prints which parts could not be installed, and why.
 # usage: setup.sh [--report FILE] [--prove] PART...
-#   --report FILE   a line for each part that is missing in the end: PART<tab>why
-#   --prove         shows what each program of the parts answers (all of them when none is named)
+#   --report FILE   writes a line for each part that is missing at the end: PART<tab>why
+#   --prove         prints the answer of each program of the parts (of all parts when none is named)
 # Ends with 3 when a part is missing: callers that can do without it go on.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
-# A line for each program: part | proof that it is there and runs | Debian packages that bring it, or `run` and a command.
-# What a script or a test starts belongs here, however common it is: a bare machine has none of it.
+# A line for each program: part | command that proves that it runs | Debian packages that contain it, or `run` and a command.
+# Every program that a script or a test starts needs a line, because a bare machine lacks even common programs.
 parts=$(
   cat <<'TABLE'
 tools      | curl --version                           | curl ca-certificates
@@ -72,16 +72,16 @@ npm_dependencies() { # one at a time: two of them would remove one another's fil
     flock 8
     if [ ! -e node_modules/.package-lock.json ] || [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
       say 'npm ci'
-      # Engine warnings are about the Node that runs npm; what runs our code comes with the dependencies.
+      # Errors only: npm would warn about the version of its own Node, but our code runs with the Node of the dependencies.
       npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2
     fi
-    # npm 10, which comes with Node 20, takes this link away with the one of the package for the other architecture.
+    # npm 10, which comes with Node 20, removes this link together with the package for the other architecture.
     for packaged in node_modules/node-linux-*/bin/node; do
       if [ ! -e node_modules/.bin/node ] && "$packaged" --version >/dev/null 2>&1; then
         ln -s "../${packaged#node_modules/}" node_modules/.bin/node
       fi
     done
-    # Commands start faster from what is compiled; without it they run from their sources.
+    # Compiled commands start faster. If the compilation fails, the commands run from their sources.
     node_modules/.bin/node compile/checkout.mjs --if-needed || say 'the commands are not compiled: they start slower'
   ) 8>.swefarm/setup.lock
 }
@@ -100,14 +100,14 @@ table() { # table PART...: the lines of these parts, as part<tab>proof<tab>what 
 proven() { bash -c "$1" >"$log" 2>"$log.err" </dev/null; }
 last_words() { cat "$log" "$log.err" 2>/dev/null | tail -n 1; }
 
-# Why the machine's own package manager brought nothing; empty when there is nothing to say.
+# Why the machine's package manager installed nothing; empty without a reason.
 why=
 debian() { # debian PACKAGE...: all at once, and one by one where that fails, so that one that is missing costs only itself
   local package try
   [ $# -gt 0 ] || return 0
   if [ "$(id -u)" != 0 ]; then why='only root can install it' && return; fi
   if ! type -P apt-get >/dev/null; then why='this is no Debian: there is no apt-get' && return; fi
-  # Another apt may hold the lists for a while.
+  # Another apt may lock the lists for some time.
   for try in 1 2 3 4 5 6; do
     if apt_get update; then break; fi
     if [ "$try" = 6 ] || ! grep -q 'Could not get lock' "$log"; then break; fi

@@ -8,7 +8,7 @@ export type UntilOptions = {
   what?: string;
 };
 
-/** Polls until the condition holds and returns the milliseconds that it took. Throws when that takes too long (two minutes). */
+/** Polls until the condition holds and returns the elapsed milliseconds. Throws after `withinMs` (default: two minutes). */
 export async function until(
   condition: () => boolean | Promise<boolean>,
   { withinMs = 120_000, pauseMs = 20, what = String(condition) }: UntilOptions = {},

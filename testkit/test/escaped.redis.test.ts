@@ -1,4 +1,4 @@
-/** Errors that no handler caught, in real processes: what they belong to ends, the farm does not. And a job beyond a worker's ceilings. */
+/** Tests uncaught errors in real processes, which must not end the farm, and a job that exceeds a worker's ceilings. */
 import { loadConfig, openFarm } from '@swefarm/shared';
 import { expect, onTestFinished, test } from 'vitest';
 import { gatewayUrl, type Started, startCommand, words } from '../src/launchers/commands.ts';
@@ -8,7 +8,7 @@ import { startScriptedPolicy } from '../src/policy/server.ts';
 import { writeRow } from './e2e/hostrow.ts';
 import { openScene } from './e2e/scene.ts';
 
-/** A fault of ours, let in from outside: one signal loses a promise, the other throws where nobody catches. */
+/** Injects bugs into a process: SIGUSR2 causes an unhandled rejection, SIGHUP an uncaught exception. */
 const FAULTS = `
   process.on('SIGUSR2', () => void Promise.reject(new Error('a promise that was lost')));
   process.on('SIGHUP', () => { throw new Error('thrown at nobody'); });
@@ -58,7 +58,7 @@ test('a worker outlives a lost promise, hands back what it has after an exceptio
   };
   const first = start(words`swefarm-worker run`, faulty);
   await first.until(/"msg":"ready"/);
-  // Beyond a ceiling of this worker it is the run's fault, and never a reward.
+  // A run that exceeds a ceiling of this worker fails without a reward.
   for (const [flags, output] of [
     [['--cpus', '3'], 'sandbox.cpus: 3 is beyond 2'],
     [['--agent-network', 'egress'], 'sandbox.agent_network: egress is beyond none'],

@@ -1,4 +1,4 @@
-/** The examples as images: sound before and after gold, in Docker and in a bare tree; the scripted policy does what it says. */
+/** Tests the examples: their tests before and after gold, in Docker and in a bare tree, and the scripted policy's variants. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -35,7 +35,7 @@ const rowOf = (id: string): ExampleRow => {
   return row;
 };
 
-/** Runs bash scripts one after the other in one container without a network; the statuses of the tests at the end. */
+/** Runs bash scripts one after the other in one container without a network. Returns the statuses of the tests at the end. */
 function inContainer(row: ExampleRow, scripts: readonly string[]): Statuses {
   const create = ['run', '-d', '--rm', '--network', 'none', '--label', 'swefarm.test=examples'];
   const id = execFileSync('docker', [...create, row.image, 'sleep', '3600'], { encoding: 'utf8' }).trim();
@@ -59,7 +59,7 @@ function inContainer(row: ExampleRow, scripts: readonly string[]): Statuses {
   }
 }
 
-/** What is wrong with an example in its own tree. */
+/** Returns the problems of an example in its own tree. */
 async function problemsOf(example: BuiltExample): Promise<string[]> {
   const { signal } = new AbortController();
   const before = await testStatuses(example, false, signal);

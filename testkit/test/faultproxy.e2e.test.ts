@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startFaultProxy } from '../src/index.ts';
 import { listen } from '../src/listen.ts';
 
-/** Says back what it hears. */
+/** A server that echoes its input. */
 let echo: Server;
 let target: number;
 beforeAll(async () => {

@@ -1,4 +1,4 @@
-/** ci/fresh.sh where it cannot run: it says loudly that nothing was checked, and never counts as passed. */
+/** Tests ci/fresh.sh where it cannot run: it prints that nothing was checked, and does not count as passed. */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

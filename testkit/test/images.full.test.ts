@@ -1,4 +1,4 @@
-/** `npm run images`: the same commit gives the same images; both run as the chart runs them. On a Debian root that is made here. */
+/** Tests `npm run images` on a new Debian root: the same commit gives the same images, which run as in the chart. */
 import { execFile } from 'node:child_process';
 import { chown, mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -11,13 +11,13 @@ import { temporaryFolder } from './temporaryfolder.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const PREFIX = 'swefarm-images-test/';
-/** As the chart gives them in mode rootfs. */
+/** Capabilities of a worker in the chart's mode rootfs. */
 const CAPABILITIES =
   words`SYS_ADMIN NET_ADMIN SYS_CHROOT AUDIT_READ CHOWN DAC_OVERRIDE FOWNER FSETID KILL NET_BIND_SERVICE SETFCAP
     SETGID SETPCAP SETUID`.flatMap((name) => ['--cap-add', name]);
 const FOLDERS = words`-e SWEFARM_SCRATCH_DIR=/scratch -e SWEFARM_IMAGES_DIR=/store -e SWEFARM_STATE_DIR=/tmp/state`;
 type Finding = { subject: string; status: string; detail: string };
-/** The user of the node that is root inside. */
+/** Uid on the node of the container's root user. */
 const FIRST_USER = 100_000;
 const run = promisify(execFile);
 const docker = async (...args: string[]): Promise<string> =>
@@ -81,7 +81,7 @@ test('and in a user namespace, as a pod with users of its own has it, on Podman'
     }),
   );
   const map = `0:${FIRST_USER}:65536`;
-  // Where root may not raise limits, an engine may not either.
+  // Without these options an engine would raise limits, which fails on machines where root may not raise them.
   const line = words`run --rm --runtime runc --network none --uidmap ${map} --gidmap ${map}
     --ulimit nofile=1024:1024 --ulimit nproc=4096:4096 --cap-drop ALL ${CAPABILITIES}
     --security-opt seccomp=unconfined --security-opt unmask=ALL --tmpfs /tmp ${volumes.flat()} ${FOLDERS}
@@ -89,7 +89,7 @@ test('and in a user namespace, as a pod with users of its own has it, on Podman'
   const { stdout } = await run('podman', line).catch((error: { stdout: string }) => error);
   const findings: Finding[] = JSON.parse(stdout);
   const rootfs = findings.find(({ subject }) => subject === 'runtime rootfs');
-  // Its control groups belong to the node's root: what can be limited is measured.
+  // Its control groups belong to the node's root, so the worker cannot set all limits and measures instead.
   expect(rootfs).toMatchObject({ status: 'warn', detail: expect.stringContaining('bubblewrap') });
 });
 

@@ -1,4 +1,4 @@
-/** The scripted policy over loopback, as a client sees it: answers, tokens, limits. */
+/** Tests the scripted policy over loopback: answers, tokens, limits. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ScriptedPolicy, startScriptedPolicy } from '../src/index.ts';
 import { loadTokenizer } from '../src/policy/tokenizer.ts';

@@ -1,4 +1,4 @@
-/** The scripted policy over loopback when it fails, or its client leaves. */
+/** Tests faults of the scripted policy and clients that disconnect, over loopback. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FaultRuleInput, type ScriptedPolicy, startScriptedPolicy } from '../src/index.ts';
 import { ask, type Completion, opening, post, script } from './policyclient.ts';
@@ -42,7 +42,7 @@ describe('faults', () => {
   });
 
   it('refuse connections until they are taken back', async () => {
-    // The first call finds its kept connection closed.
+    // The first call uses a kept-alive connection that the server has closed.
     await expect(hit({ kind: 'refuse' })).rejects.toThrow(TypeError);
     await expect(post(policy, {})).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
     await policy.setFault();

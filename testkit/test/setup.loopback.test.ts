@@ -1,4 +1,4 @@
-/** setup.sh on a machine that lacks programs: a copy of it beside nothing, with an apt-get that we answer for. */
+/** Tests setup.sh on a machine that lacks programs: a copy in an empty repository, with a fake apt-get. */
 import { execFile } from 'node:child_process';
 import { copyFile, mkdir, readFile, symlink, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
@@ -8,7 +8,7 @@ import { temporaryFolder } from './temporaryfolder.ts';
 
 const run = promisify(execFile);
 const SCRIPT = resolve(import.meta.dirname, '../setup/setup.sh');
-/** What the script itself is made of; a bare machine has these. */
+/** Programs that the script itself uses, which a bare machine has. */
 const TOOLS = 'bash sh awk cat dirname flock grep mkdir mktemp rm tail sleep'.split(' ');
 const INSTALLED = '#!/bin/sh\necho version 1\n';
 
@@ -17,7 +17,7 @@ type Ended = { code: number; output: string; missing: string[] };
 
 const executable = (path: string, text: string): Promise<void> => writeFile(path, text, { mode: 0o755 });
 
-/** @param apt what apt-get does, as a shell script; `$*` is what it was asked */
+/** @param apt shell script of the fake apt-get; `$*` has its arguments */
 async function machine(apt: string, user = 0): Promise<Machine> {
   const folder = temporaryFolder('setup');
   const bin = join(folder, 'bin');
@@ -29,7 +29,7 @@ async function machine(apt: string, user = 0): Promise<Machine> {
   await utimes(join(folder, 'package-lock.json'), 1, 1);
   await mkdir(join(folder, 'node_modules/.bin'), { recursive: true });
   await writeFile(join(folder, 'node_modules/.package-lock.json'), '{}');
-  // The packages are there, and the commands are compiled.
+  // This node accepts every script, so the packages count as installed and the commands as compiled.
   await executable(join(folder, 'node_modules/.bin/node'), '#!/bin/sh\n');
   const where = await Promise.all(TOOLS.map((name) => run('sh', ['-c', `command -v ${name}`])));
   await Promise.all(where.map(({ stdout }, at) => symlink(stdout.trim(), join(bin, `${TOOLS[at]}`))));
@@ -51,7 +51,7 @@ async function machine(apt: string, user = 0): Promise<Machine> {
   };
 }
 
-/** Gives apt-get a program that it may copy. */
+/** Provides a program that the fake apt-get can copy. */
 async function offerProgram({ bin }: Machine): Promise<void> {
   await symlink((await run('sh', ['-c', 'command -v cp'])).stdout.trim(), join(bin, 'cp'));
   await executable(join(bin, 'apt-get.new'), INSTALLED);

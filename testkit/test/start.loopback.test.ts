@@ -1,4 +1,4 @@
-/** A command loads its own code only: what people wait for when they ask for help, and what each process keeps in memory. */
+/** Tests that a command loads only its own code, which keeps `--help` fast and processes small. */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -6,8 +6,8 @@ import { expect, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /**
- * Loaded before the command; at its end it prints what was loaded, a file a line. Names of our packages are imported from their own
- * files, as in what is compiled.
+ * Loaded before the command. Prints the loaded files at the end, one per line. Imports of our packages are replaced by imports of the
+ * files that define the names, as in compiled commands.
  */
 const WATCH = `data:text/javascript,${encodeURIComponent(`
 import { readFileSync, writeSync } from 'node:fs';
@@ -23,10 +23,10 @@ registerHooks({
 });
 process.on('exit', () => writeSync(2, seen.join('\\n')));`)}`;
 
-/** Paths in this repository, of sources and packages. */
+/** Runs a command and returns the paths of the loaded sources and packages in this repository. */
 async function loadedBy(...line: readonly string[]): Promise<string[]> {
   const [bin = '', ...args] = line;
-  // What was compiled of them is in other files.
+  // Compiled commands would load other files.
   const command = ['--conditions=sources', '--import', WATCH, `${ROOT}${bin}`, ...args];
   const { stderr } = await promisify(execFile)(process.execPath, command, { maxBuffer: 1 << 24 });
   const files = stderr.split('\n').filter((url) => url.startsWith('file:'));
@@ -42,7 +42,7 @@ test('the help of swefarm needs the list of commands and the parser of options, 
   expect(loaded.filter((path) => others.test(path))).toEqual([]);
 });
 
-/** By the packages and rooms that a command without a use for them does not load. */
+/** `without`: packages and folders that a command must not load. */
 test.each<[what: string, without: RegExp, ...line: string[]]>([
   [
     'status reads no rows and no settings file',

@@ -1,4 +1,4 @@
-/** The closing lines of `npm test`: whatever was left out is there, with its reason. */
+/** Tests that the closing lines of `npm test` list everything that was left out, with the reason. */
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

@@ -1,4 +1,4 @@
-/** The command itself, as a person or a script starts it. */
+/** Tests the command `swefarm-testkit` as a process. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** A run whose tool calls nobody reads, in real processes: the model is told why, the run pauses itself and names how the calls begin. */
+/** Tests that a run whose tool calls cannot be parsed pauses itself and names the marker of the calls. */
 
 import { loadConfig, openFarm } from '@swefarm/shared';
 import { expect, onTestFinished, test } from 'vitest';
@@ -9,7 +9,7 @@ import { writeRow } from './e2e/hostrow.ts';
 import { openScene } from './e2e/scene.ts';
 
 const POLL = { timeout: 120_000, interval: 200 };
-/** What an endpoint with another family's parser leaves in the text. */
+/** A tool call that an endpoint with the wrong parser leaves in the text. */
 const CALL =
   '<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0<|tool_call_argument_begin|>{"command":"ls"}<|tool_call_end|>';
 

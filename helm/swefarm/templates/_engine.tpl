@@ -1,8 +1,8 @@
-{{/* The engine beside the worker. It starts before it and ends after it (restartPolicy of an init container). */}}
+{{/* Sidecar with the engine, for podman and docker. Starts before the worker, ends after it (restartPolicy of an init container). */}}
 {{- define "swefarm.engine" -}}
 {{- $mode := .Values.runtime.mode -}}
 {{- if eq $mode "podman" -}}
-# Folders of the node belong to its root: this one makes a folder there that belongs to the engine's user.
+# A folder of the node belongs to root. This container creates a folder in it that belongs to the engine's user.
 - name: podman-store
   image: {{ .Values.runtime.podman.image }}
   command: [sh, -c, "mkdir -p /store/podman && chown 1000:1000 /store/podman && chmod 00700 /store/podman"]
@@ -18,8 +18,8 @@
 - name: podman
   image: {{ .Values.runtime.podman.image }}
   restartPolicy: Always
-  # Two engines must not use one store: the engine of a pod that comes waits until that of the pod that goes has ended. What containers an
-  # engine left when it was killed, the next one learns from an empty runtime folder. Process 1 reaps what Podman leaves.
+  # Two engines must not use one store, so the engine of a new pod waits until that of the old pod has ended. The empty runtime folder
+  # tells the next engine that containers of a killed engine no longer run. Process 1 reaps processes that Podman leaves.
   command:
     - sh
     - -c
@@ -34,7 +34,7 @@
   env:
     - { name: HOME, value: /home/podman }
     - { name: XDG_RUNTIME_DIR, value: /home/podman/run }
-    # In place of the image's own settings: quay.io/podman/stable wants a FUSE device, takes limits from containers, and shows them its own /proc.
+    # Replaces the image's settings: quay.io/podman/stable needs FUSE, disables limits of containers, and mounts its own /proc in them.
     - { name: CONTAINERS_CONF, value: /etc/swefarm/podman/containers.conf }
     - { name: CONTAINERS_STORAGE_CONF, value: /etc/swefarm/podman/storage.conf }
   startupProbe:
@@ -67,8 +67,8 @@
 - name: docker
   image: {{ .Values.runtime.docker.image }}
   restartPolicy: Always
-  # Of control groups v2 only those without children may hold processes: Docker's own move down, and rollouts get theirs beside them, within
-  # the container's. Process 1 reaps what Docker leaves.
+  # In cgroup v2 only groups without children may have processes: Docker's processes move to a child group, rollouts get another within
+  # the container's group. Process 1 reaps processes that Docker leaves.
   command:
     - sh
     - -c
@@ -102,7 +102,7 @@
 {{- end }}
 {{- end }}
 
-{{/* Shell: waits until no engine of another pod uses this folder; holds it as long as descriptor 9 is open. */}}
+{{/* Shell: waits until no engine of another pod uses this folder, and locks it while descriptor 9 is open. Without flock: no lock. */}}
 {{- define "swefarm.lockStore" -}}
 exec 9>{{ . }}/swefarm.lock
 if command -v flock >/dev/null; then

@@ -60,7 +60,7 @@ imagePullSecrets:
 {{- if hasSuffix "m" $text }}{{ divf (float64 (trimSuffix "m" $text)) 1000 }}{{ else }}{{ float64 $text }}{{ end -}}
 {{- end }}
 
-{{/* The Redis of the farm: host and port of the chart's own, or the URL that is given. */}}
+{{/* URL of the farm's Redis: the chart's own, or redis.external.url. */}}
 {{- define "swefarm.redisUrl" -}}
 {{- if .Values.redis.enabled -}}
 redis://{{ .Values.redis.address | default (printf "%s-redis.%s.svc" (include "swefarm.name" .) .Release.Namespace) }}:{{ .Values.redis.port }}
@@ -69,7 +69,7 @@ redis://{{ .Values.redis.address | default (printf "%s-redis.%s.svc" (include "s
 {{- end -}}
 {{- end }}
 
-{{/* Environment by which a part reaches Redis: (list . "worker"). */}}
+{{/* Environment with which a part connects to Redis: (list . "worker"). */}}
 {{- define "swefarm.redisEnv" -}}
 {{- $root := index . 0 }}{{ $part := index . 1 }}{{ $redis := $root.Values.redis }}{{ $external := $redis.external -}}
 - { name: SWEFARM_REDIS_URL, value: {{ include "swefarm.redisUrl" $root | quote }} }
@@ -113,7 +113,7 @@ redis://{{ .Values.redis.address | default (printf "%s-redis.%s.svc" (include "s
 {{- end }}
 {{- end }}
 
-{{/* A secret that is made once and kept: (list . "redis" KEY). */}}
+{{/* A secret with a random value, which is generated at the first install and not changed later: (list . "redis" KEY). */}}
 {{- define "swefarm.kept" }}
 {{- $root := index . 0 }}{{ $key := index . 2 }}
 {{- $found := lookup "v1" "Secret" $root.Release.Namespace (printf "%s-%s" (include "swefarm.name" $root) (index . 1)) }}

@@ -1,12 +1,12 @@
-{{/* The pod of workers, and of what fetches images for them: (dict "root" . "part" "worker"|"prepull"). */}}
+{{/* Parts of the pods of workers and of prepull. */}}
 
-{{/* Security of the container that runs sandboxes, or talks to what does. */}}
+{{/* securityContext of the container that runs sandboxes or uses the engine. */}}
 {{- define "swefarm.workerSecurity" -}}
 {{- $mode := .Values.runtime.mode -}}
 readOnlyRootFilesystem: true
 {{- if or (eq $mode "rootfs") (eq $mode "rootfs-userns") }}
 runAsUser: 0
-# Mounts, namespaces and their networks; the rest is what programs of images need as their root, and entering a sandbox.
+# SYS_ADMIN and NET_ADMIN: mounts, namespaces, their networks. The others: programs that run as root, and entering a sandbox.
 capabilities:
   drop: [ALL]
   add: [SYS_ADMIN, NET_ADMIN, SYS_CHROOT, AUDIT_READ, CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, NET_BIND_SERVICE, SETFCAP, SETGID, SETPCAP, SETUID]
@@ -31,7 +31,7 @@ runAsUser: 0
 {{- end }}
 {{- end }}
 
-{{/* Refuses what the cluster would drop in silence, refuse later, or end pods for. */}}
+{{/* Refuses values that the cluster would ignore silently or refuse later, or for which it would end pods. */}}
 {{- define "swefarm.checkRuntime" -}}
 {{- $mode := .Values.runtime.mode }}{{ $worker := .Values.worker -}}
 {{- if has $mode (list "rootfs-userns" "podman") }}
@@ -48,7 +48,7 @@ runAsUser: 0
 {{- if and (gt (int64 $limit) 0) (lt (int64 $limit) (int64 $held)) }}{{ fail "worker.resources.limits.ephemeral-storage: scratch and an emptyDir store count for it, and the kubelet ends a pod that passes it; give at least worker.scratch.size and worker.store.size together, or no such limit" }}{{ end }}
 {{- end }}
 
-{{/* Nodes say whether their default runtime gives pods users of their own. Where no cluster is asked (helm template) there are none. */}}
+{{/* Fails if no node that fits supports user namespaces with its default runtime. Without a cluster (helm template) it checks nothing. */}}
 {{- define "swefarm.checkNodes" -}}
 {{- if and .Values.runtime.checkNodes (not .Values.runtime.className) }}
 {{- $able := false }}{{ $unable := list }}{{ $wanted := .Values.worker.nodeSelector | default dict }}
@@ -72,7 +72,7 @@ localhostProfile: {{ . }}
 {{- end }}
 {{- end }}
 
-{{/* Environment that says which runtime, where, and how much of it. */}}
+{{/* Environment of the runtime: its kind, folders and sockets, and the resources for rollouts. */}}
 {{- define "swefarm.runtimeEnv" -}}
 {{- $mode := .Values.runtime.mode -}}
 {{- $below := ternary "/work" "" (eq $mode "podman") -}}
@@ -89,7 +89,7 @@ localhostProfile: {{ . }}
 - { name: {{ printf "SWEFARM_%s_SOCKET" (upper .Values.runtime.node.engine) }}, value: /run/engine/engine.sock }
 {{- else }}
 - { name: SWEFARM_RUNTIME, value: rootfs }
-# No engine is asked for images: there is none in the pod.
+# The pod has no engine, so the worker must not ask one for images.
 - { name: SWEFARM_DOCKER_SOCKET, value: /run/no-engine.sock }
 {{- end }}
 {{- with .Values.worker.imageMirrors }}
@@ -115,7 +115,7 @@ localhostProfile: {{ . }}
 {{- end }}
 {{- end }}
 
-{{/* The files of image.pullSecrets, by which engines pull the images of instances. */}}
+{{/* Volume mounts of the worker and of prepull. */}}
 {{- define "swefarm.workerMounts" -}}
 - { name: config, mountPath: /etc/swefarm/config.yaml, subPath: config.yaml, readOnly: true }
 - { name: home, mountPath: /home/worker }

@@ -34,7 +34,7 @@ class HoldExpired(FarmError):
 
 
 class FarmRefusal(Exception):
-    """The farm refused the call (4xx). ``code`` is a stable identifier; ``field`` names the invalid field, if any."""
+    """The farm refused the call, and a retry would not help. ``code`` is a stable identifier; ``field`` names the invalid field, if any."""
 
     def __init__(self, status: int, code: str, message: str, field: Optional[str]) -> None:
         super().__init__(f"{code}: {message}")
@@ -78,7 +78,7 @@ class Farm:
             pause = min(pause * 2, longest)
 
     def once(self, method: str, path: str, body: Any, answer_s: float) -> Any:
-        """Makes the call without retries. Raises FarmRefusal, HoldExpired, OSError."""
+        """Makes the call without retries. Raises FarmRefusal, HoldExpired, OSError, HTTPException, ValueError."""
         headers = {"authorization": f"Bearer {self._token}"} if self._token else {}
         data = None
         if body is not None:

@@ -40,7 +40,7 @@ class Session:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self, command: str, timeout_s: Optional[float] = None) -> Mapping[str, Any]:
-        """Runs a command. Returns the farm's answer: observation, exit_code, seconds, note. Raises SessionOver, FarmError."""
+        """Runs a command. Returns the farm's answer: observation, exit_code, seconds, note. Raises SessionOver, FarmError, FarmRefusal."""
         async with self.lock:
             if self.over is not None:
                 raise SessionOver(self.over)

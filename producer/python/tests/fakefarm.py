@@ -11,7 +11,7 @@ Answer = "tuple[int, Any]"
 
 
 class FakeFarm:
-    """``script(method, path, body)`` answers (status, JSON); None drops the connection. What was asked is kept in ``asked``."""
+    """``script(method, path, body)`` returns (status, JSON); None drops the connection. ``asked`` records the requests."""
 
     def __init__(self, script: Callable[[str, str, Any], Any]) -> None:
         self.asked: list[tuple[str, str, Any]] = []

@@ -7,7 +7,7 @@ from swefarm_verl.servers import NoServers, server_urls
 from swefarm_verl.trajectory import sequence_of
 
 NAMES = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
-#: What verl 0.9.1 hands a loop as sampling parameters, and what its users add.
+#: Sampling parameters that verl 0.9.1 passes to a loop, with additions of its users.
 SAMPLING = {"temperature": 0.7, "top_p": 0.9, "top_k": -1, "repetition_penalty": 1.0, "logprobs": True}
 
 
@@ -17,7 +17,7 @@ def answered(reward=1.0, **more):
 
 
 class Remote:
-    """A method of a Ray actor: asked by ``remote``, answered later."""
+    """Stands in for a method of a Ray actor: ``remote`` returns the next answer, and the last one repeatedly."""
 
     def __init__(self, *answers):
         self.answers, self.asked = list(answers), 0
@@ -106,7 +106,7 @@ class RowTest(unittest.TestCase):
 
 
 class VersionTest(unittest.TestCase):
-    #: As verl's rollout.yaml has them, and one that validates as it trains.
+    #: APART has the values of verl's rollout.yaml. In ALIKE, validation samples as training does.
     APART = Thing(temperature=1.0, top_p=1.0, top_k=-1, val_kwargs=Thing(temperature=0, top_p=1.0, top_k=-1))
     ALIKE = Thing(temperature=1.0, top_p=1.0, top_k=-1, val_kwargs=Thing(temperature=1.0, top_p=1.0, top_k=-1))
 
@@ -125,7 +125,7 @@ class VersionTest(unittest.TestCase):
         greedy, sampled = {"temperature": 0, "top_p": 1.0, "top_k": -1}, {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
         self.assertTrue(is_validation({}, greedy, self.APART))
         self.assertFalse(is_validation({}, sampled, self.APART))
-        # The split of the row decides nothing where sampling does: a training file may be validated on.
+        # If the sampling differs, the split of the row is ignored, because a training file may be used for validation.
         self.assertFalse(is_validation({"extra_info": {"split": "val"}}, sampled, self.APART))
 
     def test_where_sampling_is_alike_the_split_tells_and_verls_own_word_wins(self):

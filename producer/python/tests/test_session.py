@@ -34,7 +34,7 @@ class FarmTest(unittest.TestCase):
             self.assertEqual(len(fake.asked), 1)
 
     def test_patience_begins_anew_after_each_stretch_in_which_the_farm_held_the_call(self):
-        # Each stretch alone is longer than the patience: a gateway that restarts, a proxy that gives up, again.
+        # Each try that the farm serves lasts longer than ``patience_s``, so each of them restarts the time of retries.
         script = iter([(1.3, None), (0, (502, {})), (1.3, (504, {})), (0, None), (1.3, (200, {"reward": 1}))])
 
         def play(*_):

@@ -59,7 +59,7 @@ export type Collection = Pick<OpenRun, 'feed' | 'mark' | 'onLine'> & {
 /** Rollouts of an earlier output to run again (`--again`). */
 export type Again = ReturnType<typeof rolloutsAgain>;
 
-/** Reads the output that `--again` names, and sets a group size that includes the chosen rollouts. Throws UsageError. */
+/** Reads the output of `--again`. Sets a group size of at least `--max-rollouts` that has the chosen rollouts. Throws UsageError. */
 export async function readAgain<O extends CollectionValues & { run: RunFlagValues }>(
   o: O,
 ): Promise<{ o: O; again: Again | null }> {
@@ -105,7 +105,7 @@ const budgetOf = (o: Partial<CollectionValues>): Budget => ({
 export const queuesAsNeeded = (o: Partial<CollectionValues>): boolean =>
   [o.untilResolved, o.again, ...Object.values(budgetOf(o))].some((one) => (one ?? null) !== null);
 
-/** Decides which rollouts are queued at the start and after each result. Throws UsageError for files that cannot be read. */
+/** Decides which rollouts are queued at the start and after each result. Throws UsageError. */
 export async function openCollection(
   { farm, config, record, output }: Pick<OpenRun, 'farm' | 'config' | 'record' | 'output'>,
   given: readonly Instance[],

@@ -59,7 +59,7 @@ export async function readDatasetRun<O extends DatasetRunValues>(
 }
 
 /**
- * Sets the deadline by the farm's clock, tries the endpoints and stores the API key.
+ * Sets the deadline of a new run by the farm's clock, tries the endpoints and stores the API key.
  *
  * @throws UsageError; UnusableError for endpoints that do not fit the run
  */

@@ -72,7 +72,7 @@ type Finding = { instance_id: string; clean: boolean; why: string | null; flaky:
 const changed = (path: string, how: string): UsageError =>
   new UsageError(`${path}: ${how}: the file changed while it was verified; verify it again`);
 
-/** Returns the findings of all rows, and writes the clean rows. `some` false: no row is clean, so no file is written. */
+/** Writes the clean rows and returns the findings that are not null. `some` false: no row is clean, so no file is written. */
 async function writeClean(
   path: string,
   output: string,

@@ -25,7 +25,7 @@ export type EndpointCheck = {
 };
 
 /**
- * Tries the endpoints. Throws UnusableError with the remedy: `policy_endpoint` when no endpoint responds, `policy_tokens` when token ids
+ * Tries the endpoints. Throws UnusableError with the remedy: `policy_endpoint` when every endpoint fails, `policy_tokens` when token ids
  * are unusable for training, `policy_pictures` when an endpoint refuses pictures.
  */
 export async function requireFitEndpoints(farm: Farm, trial: EndpointCheck): Promise<void> {
@@ -43,7 +43,7 @@ export async function requireFitEndpoints(farm: Farm, trial: EndpointCheck): Pro
   if (policy.require_tokens) await requireTrainable(urls, policy, trial);
 }
 
-/** Throws when no endpoint responds. If only some endpoints fail, prints a warning for each of them. */
+/** Throws when every endpoint fails. Otherwise prints a warning for each endpoint that fails or is overloaded. */
 async function requireReachable(
   urls: readonly string[],
   { model }: PolicyConfig,

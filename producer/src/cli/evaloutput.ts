@@ -24,7 +24,7 @@ export type StoredEvaluation = OutputRun & { evaluation: OutputEvaluation };
 const fileOf = ({ output }: EvalValues): string | null =>
   output === undefined || output === '-' ? null : output;
 
-/** Returns the record of an earlier start; null for a new output. Throws UsageError when another command wrote the file. */
+/** Returns the record of an earlier start; null without an existing file. Throws UsageError for a file of another command or evaluation. */
 export async function readStoredEvaluation(o: EvalValues): Promise<StoredEvaluation | null> {
   const path = fileOf(o);
   if (path === null) return null;

@@ -33,7 +33,7 @@ export type Evaluation = {
 };
 
 export type EvaluationEnd = { end: EvaluationStatus; message: string | null };
-/** How each task ended that is not open. */
+/** Statuses of the tasks that are not open. */
 export type EvaluationEnds = Map<EvalTask, EvaluationEnd>;
 
 /** Writes the report of each round, prints the next step, and returns the exit code. */

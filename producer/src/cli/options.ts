@@ -49,7 +49,7 @@ const withFile = (heading: string, takes: Parameters<typeof configKeys>[1]): Bun
 });
 
 export const FARM = {
-  // Every user of the machine can read a command line, so secrets have no flags.
+  // Every user of the machine can read a command line, so of the secrets only `redis_url` has a flag.
   farm: withFile(
     'Farm:',
     (key, secret) => (!secret || key === 'redis_url') && !key.startsWith(GATEWAY) && !key.startsWith(HUB),
@@ -171,7 +171,7 @@ export const PROBE = {
   ...RAW_LOGPROBS,
 };
 
-/** Settings of agents, and settings for which `eval` has options with the harness's names. */
+/** Settings of agents, `--no-eval`, and the timeout, which commands that only grade take with the harness's option `--timeout`. */
 const NOT_FOR_GRADING = new Set(['agent_network', 'activate', 'enabled', 'timeout']);
 const GRADING_SECTIONS = new Set(['sandbox', 'evaluation', 'reward']);
 

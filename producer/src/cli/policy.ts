@@ -1,4 +1,4 @@
-/** `swefarm policy`: announces weight updates to the farm, and shows policies and their endpoints. */
+/** `swefarm policy`: announces weight updates to the farm, and shows and removes policies. */
 import {
   DEFAULT_POLICY,
   type EndpointView,

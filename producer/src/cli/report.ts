@@ -1,4 +1,4 @@
-/** `swefarm report`: prints the profile of one or several outputs, or of a run that is still in Redis. */
+/** `swefarm report`: prints or writes the profile of output files and of runs that are still in Redis, counted as one. */
 import { existsSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import {

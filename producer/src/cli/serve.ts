@@ -40,7 +40,7 @@ export const serve = command({
     try {
       return await serveUntil(stop, o, config);
     } catch (error) {
-      // A signal ended the wait for Redis.
+      // A signal ended the start, such as the wait for Redis.
       if (stop.draining.aborted && isAbort(error)) return EXIT.allJudged;
       throw error;
     }

@@ -1,4 +1,4 @@
-/** `swefarm show`: prints a rollout turn by turn, with the report and the time of each stage. */
+/** `swefarm show`: prints a rollout turn by turn, with report and times, or serves a page over an output (`--web`). */
 import { ensurePage, readFileSource, servePage } from '@swefarm/gateway';
 import {
   type ArtifactContent,

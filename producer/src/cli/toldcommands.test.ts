@@ -1,4 +1,4 @@
-/** Every `swefarm …` command that docs, alerts, panels and error messages tell exists, with its flags. */
+/** Checks that every `swefarm …` command in docs, alerts, panels and error messages exists, with its flags. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -22,14 +22,14 @@ const FILES = [
   ],
 ];
 
-/** The words of each `swefarm NAME …`, up to what ends a command in a shell, in Markdown or in a string. */
+/** Yields the words of each `swefarm NAME …`, up to a character that ends a command in a shell, in Markdown or in a string. */
 function* commandsIn(text: string): Generator<string[]> {
   const joined = text.replaceAll(/\\\n\s*/g, ' ');
   for (const [, told = ''] of joined.matchAll(/(?<![\w./@-])swefarm ([a-z]+[^`|;\n#)"]*)/g))
     yield told.trim().split(/\s+/);
 }
 
-/** Prose has the word `swefarm` too: only what has a flag is surely a command. */
+/** Returns whether the words have a flag. Prose also has the word `swefarm`, so words without a flag may be no command. */
 const isCommand = (words: readonly string[]): boolean => words.some((word) => word.startsWith('--'));
 
 async function program(): Promise<Command> {

@@ -1,4 +1,4 @@
-/** `swefarm watch`: shows the farm on a terminal screen that redraws, or as plain lines without a terminal. */
+/** `swefarm watch`: shows the farm on a terminal screen that redraws, or prints its state (in a pipe, with --once or --json). */
 import { openFarm, sleepAtMost, UnusableError } from '@swefarm/shared';
 import { plainLine, renderScreen } from '../view/screen.ts';
 import { watchFarm } from '../view/watching.ts';
@@ -50,7 +50,7 @@ export const watch = command({
       try {
         await show();
       } catch (error) {
-        // A restart of Redis must not end the command.
+        // A restart of Redis must not end the screen.
         if (!screen || !(error instanceof UnusableError)) throw error;
         await draw(`swefarm: ${error.message}\ntrying again`);
       }

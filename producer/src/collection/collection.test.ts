@@ -117,7 +117,7 @@ test('prices are dollars for a million tokens; an unknown model is an error', as
   expect(() => priceOf(prices, 'constructor', path)).toThrow(/has no price/);
   const policy = (model: string, price?: Price) =>
     PolicyConfig.parse({ urls: [], model, ...(price ? { price } : {}) });
-  // A file that the command names must know the model; one of the configuration need not.
+  // A price file that the command names must have the model's price; a price file of the configuration need not.
   expect(() => priceFor({ path, named: true }, policy('x'))).toThrow(/has no price of the model x/);
   expect(priceFor({ path, named: false }, policy('x'))).toBeNull();
   const own = { prompt: 1, completion: 1 };

@@ -1,4 +1,4 @@
-/** A forged verdict, and a verdict whose row gives no reward, are no success wherever success is counted or chosen. */
+/** Tests that filters, collections and reports count a forged or unrewarded verdict as no success. */
 import { bareFacts } from '@swefarm/testkit';
 import {
   analyse,

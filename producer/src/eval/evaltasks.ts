@@ -16,7 +16,7 @@ export type EvalTask = {
     | 'open'
     /** The patch is empty or null. As in the harness, it is not evaluated. */
     | 'empty'
-    /** The patch has only white space, which no tool applies, so it is not evaluated. */
+    /** The patch has only white space, which the plan does not apply, so it is not evaluated. */
     | 'blank'
     /** The folder has a report.json. */
     | 'done';

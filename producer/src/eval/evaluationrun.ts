@@ -13,7 +13,7 @@ export type EvaluationRun = {
 };
 
 /**
- * Returns null when no task is open and no run was begun.
+ * Returns a new run for the open tasks, or the begun run; null when no task is open and no run was begun.
  *
  * @param describe returns the record of a new run with these instances
  * @param begun evaluation that an earlier start began; null for a new evaluation

@@ -6,7 +6,7 @@ export type Flaky = {
   instance_id: string;
   /** Number of rounds by verdict; `none`: without a report.json. */
   verdicts: { resolved: number; unresolved: number; none: number };
-  /** Number of rounds in which each test passed, failed, or did neither. */
+  /** For each test whose outcome differs: number of rounds in which it passed, failed, or did neither. */
   tests: Record<string, { passed: number; failed: number; neither: number }>;
 };
 

@@ -4,7 +4,7 @@ import { type Instance, type InstancePlan, SwefarmError } from '@swefarm/shared'
 
 export type GradingPlans = {
   of(instanceId: string): InstancePlan | null;
-  /** Grader whose format the run report has: the grader of all rows or, if rows have several graders, SWE-bench 4.1.0. */
+  /** Grader whose format the run report has: the grader of all rows or, if they have several or none, SWE-bench 4.1.0. */
   grader: string;
 };
 

@@ -15,7 +15,7 @@ export type LostEvaluations = {
 /**
  * Reads the patches to evaluate again. `model`: name of the model in the harness's tree, unless an imported line names another model.
  *
- * @throws UsageError when the file cannot be read or has no rollout to evaluate again
+ * @throws UsageError when the file has no rollout to evaluate again, and Node's error when it cannot be read
  */
 export async function readLostEvaluations(
   path: string,
@@ -74,7 +74,7 @@ function readable(path: string) {
   });
 }
 
-/** Returns the old line with the facts of the new evaluation, and with the reward for all facts. */
+/** Returns the old line with the facts of the new evaluation and the reward for all facts; unchanged if the evaluation did not run. */
 export function mergeEvaluation(old: OutputLine, fresh: OutputLine, overrides: RewardOverrides): OutputLine {
   if (!old.facts || !fresh.facts || fresh.facts.evaluation === 'not_run') return old;
   const { patch_state, evaluation, resolved, trust, gold_healthy, gold_time_share, ungraded } = fresh.facts;

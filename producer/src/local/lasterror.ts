@@ -4,7 +4,7 @@ const ERROR_LEVEL = 50;
 const TAIL_BYTES = 64 * 1024;
 const CRASH_LINES = 40;
 
-/** Returns the last error in a worker's log; null: the log has no error. Does not throw for an unreadable log. */
+/** Returns the last error in a worker's log; null: the log has no error. For an unreadable log, returns why it cannot be read. */
 export async function readLastError(path: string): Promise<string | null> {
   let text: string;
   try {

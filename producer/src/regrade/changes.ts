@@ -1,4 +1,4 @@
-/** Describes the changes of a regrade, in a line for each rollout whose verdict, reward or tests changed. */
+/** Describes the changes of a regrade, in a line for each rollout whose verdict, reward or report changed. */
 import { type OutputLine, type ReportSummary, renderReward } from '@swefarm/trajectories';
 
 export type GradeVerdict = Pick<OutputLine, 'outcome' | 'resolved' | 'reward'> & {

@@ -15,7 +15,7 @@ import type { StoredLog } from './sources.ts';
  * Grades a stored log again. The new report includes the `trust` reasons of the stored report, because some of them cannot be found in the
  * log. Returns the stored report if the log does not have the outcomes of the tests.
  *
- * @throws SwefarmError `instance_invalid` when the grader rejects the row
+ * @throws SwefarmError `instance_invalid` when the grader rejects the row, or neither the log nor a stored report has the outcomes
  */
 export function regradeLog(
   instance: Instance,
@@ -50,8 +50,8 @@ export type RewardRules = {
 };
 
 /**
- * Returns the line with the new report, if any, and the reward of the current table. A line that failed or was cancelled for another
- * reason than the reward table is unchanged. Null: the line has no facts.
+ * Returns the line with the new report, if any, and the reward of the current table. A cancelled line, and a line that failed for
+ * another reason than the reward table, are unchanged. Null: a judged line has no facts.
  */
 export function rewardLineAgain(
   line: OutputLine,

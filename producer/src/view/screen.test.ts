@@ -65,7 +65,7 @@ test.each([80, 160])('at %i columns the screen fits, and answers what is asked a
     'image/image_pull: 503',
   ])
     expect(text).toContain(fact);
-  // Workers that claim nothing are what the reader looks for.
+  // Paused workers come first, because the reader looks for them.
   expect(text.indexOf('paused: disk is full')).toBeLessThan(text.indexOf('claiming'));
   // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what must not be there
   expect(text).not.toMatch(/[\u0007\u001b]/);

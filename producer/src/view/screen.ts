@@ -73,7 +73,7 @@ function runTable(runs: readonly WatchedRun[], { width, paint }: ScreenOptions):
   );
 }
 
-/** Renders the shares of resolved, unresolved, failed and open rollouts of a run as a bar. */
+/** Renders the shares of resolved, unresolved, failed or cancelled, and open rollouts of a run as a bar. */
 function bar(run: WatchedRun): string {
   const cells = (count: number): number => Math.round((BAR * count) / Math.max(1, run.rollouts));
   const resolved = cells(run.resolved);

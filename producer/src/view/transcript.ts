@@ -13,7 +13,7 @@ import { middle, terminalSafe } from '@swefarm/trajectories';
 
 export type TranscriptOptions = {
   width: number;
-  /** Whether to show whole observations and reports, instead of their first and last lines. */
+  /** Whether to show whole texts, all failing tests and the test log. */
   full: boolean;
   heading: (text: string) => string;
 };

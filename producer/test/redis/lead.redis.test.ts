@@ -1,4 +1,4 @@
-/** `swefarm redis`: one leader, nothing lost from one to the next, and followers that come along. */
+/** Tests `swefarm redis`: there is one leader, the next leader has all data, and clients reconnect to it. */
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -64,7 +64,7 @@ test('the next leader, on another node, goes on where the last one ended; a foll
   first.stop();
   await first.ended;
   expect(await second.ready).toMatchObject({ epoch: 2, restored: true });
-  // The same connection, which waited meanwhile.
+  // The client that was opened before the change of leader.
   expect((await worker.secrets.get('kept'))?.secret.reveal()).toBe('value');
   second.stop();
   await second.ended;
@@ -84,7 +84,7 @@ test('who is taken for dead is replaced, and steps down when it finds out', asyn
   const first = start('n1', { copySeconds: 0 });
   const { port } = await first.ready;
   await expect.poll(() => readdir(join(folder, 'shared/copies')).catch(() => [])).not.toEqual([]);
-  // Another node that saw no beat for long: here it does not wait at all.
+  // Another node takes the lead, because with `staleMs` 1 it sees no renewal of the lead in time.
   const usurper = await takeLead({
     dir: join(folder, 'shared'),
     node: 'n2',

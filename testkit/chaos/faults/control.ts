@@ -1,4 +1,4 @@
-/** Who only asks and reads is killed: the producer's collector, and the gateway with its open calls. */
+/** Faults of the processes that only submit and read: kills the producer's collector, or the gateway with its open calls. */
 import type { Fault } from './fault.ts';
 
 export const killProducer: Fault = async ({ collector }) => {

@@ -1,4 +1,4 @@
-/** The policy endpoint fails: 500s, silence on open connections, bodies that end in the middle; or its weights are updated. */
+/** Faults of the policy endpoint: status 500, silence on open connections, bodies that end early, and an update of its weights. */
 import { sleep } from '@swefarm/shared';
 import type { Fault } from './fault.ts';
 
@@ -18,7 +18,7 @@ export const hangEndpoint: Fault = async ({ farm }, { ms }) => {
 };
 
 const CUT_EVERY_MS = 250;
-/** Into the body of an answer, and no further. */
+/** A number of bytes that ends within the body of an answer. */
 const CUT_AFTER_BYTES = 700;
 
 export const cutEndpoint: Fault = async ({ farm }, { ms }) => {
@@ -33,7 +33,7 @@ export const cutEndpoint: Fault = async ({ farm }, { ms }) => {
 
 let version = 1;
 
-/** The trainer updates its weights: says so, breaks off what is being generated, refuses for a while, and serves the new ones. */
+/** Updates the weights as a trainer does: announces the update, aborts running generations, refuses requests, and serves again. */
 export const refit: Fault = async ({ farm }, { ms }) => {
   await farm.gateway.putPolicy({ state: 'updating' });
   await farm.policy.setFault({ kind: 'aborted' });

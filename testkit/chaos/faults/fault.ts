@@ -1,4 +1,4 @@
-/** What a fault is to the run: something that is done to the farm, and what must happen until the farm has recovered. */
+/** Types of faults. A fault disturbs the farm and names the rollouts that must recover. */
 import type { ChaosFarm } from '../farm.ts';
 import type { Collector } from '../producer.ts';
 import type { Progress } from '../progress.ts';
@@ -12,11 +12,11 @@ export type FaultContext = {
 };
 
 export type Struck = {
-  /** What was hit, in words. */
+  /** Description of what was hit. */
   what: string;
-  /** Rollouts that were in the hands of what was hit: each must be in other hands, or have its result. Null: the next result will do. */
+  /** Rollouts that ran where the fault struck. Each must run in another attempt or have a result. Null: the next result suffices. */
   affected: readonly { rollout_id: string; attempt: number }[] | null;
 };
 
-/** Does it and undoes it; resolves when it is over. */
+/** Causes the fault and ends it. Resolves when the fault is over. */
 export type Fault = (context: FaultContext, scheduled: ScheduledFault) => Promise<Struck>;

@@ -1,4 +1,4 @@
-/** Every kind of fault that strikes from outside; those of the model's own code are in the script. */
+/** All faults from outside of sandboxes. The script has the faults that the model's commands cause. */
 import type { FaultKind } from '../schedule.ts';
 import { killGateway, killProducer } from './control.ts';
 import { cutEndpoint, failEndpoint, hangEndpoint, refit } from './endpoint.ts';

@@ -1,4 +1,4 @@
-/** What workers stand on fails: the disk of one worker's sandboxes is full for a while, the container engine ends and is started again. */
+/** Faults of a node: the scratch disk of one worker is full for some time, or the container engine is restarted. */
 import { sleep } from '@swefarm/shared';
 import { SMALL_WORKER } from '../farm.ts';
 import type { Fault } from './fault.ts';

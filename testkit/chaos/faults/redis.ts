@@ -1,4 +1,4 @@
-/** Redis dies, stands still for longer than a lock lives, refuses writes, or is led by another host from now on. */
+/** Faults of Redis: it is killed, stops responding for longer than a lock lasts, refuses writes, or fails over to another leader. */
 import { sleep } from '@swefarm/shared';
 import type { Fault } from './fault.ts';
 
@@ -15,7 +15,7 @@ export const pauseRedis: Fault = async ({ farm }, { ms }) => {
   return { what: `Redis stood still for ${ms / 1000} s`, affected: null };
 };
 
-/** The gateway is killed while Redis is silent, and starts before it answers. */
+/** Kills the gateway while Redis does not respond, and starts it again before Redis responds. */
 export const pauseRedisAndKillGateway: Fault = async (context, scheduled) => {
   const { farm } = context;
   const { pid } = await farm.redis.server();

@@ -1,4 +1,4 @@
-/** A worker dies, stands still, or comes back with another time of day, while a rollout of its is at a given stage. */
+/** Faults of workers: a worker is killed or stopped while one of its rollouts is at a given stage, or restarts with a wrong clock. */
 import { type LiveRollout, sleep } from '@swefarm/shared';
 import { shiftedClock } from '../../src/launchers/clock.ts';
 import type { ScheduledFault } from '../schedule.ts';
@@ -6,12 +6,12 @@ import type { WorkerSlot } from '../workers.ts';
 import type { Fault, FaultContext, Struck } from './fault.ts';
 
 const LOOK_MS = 20;
-/** Some stages last a few milliseconds; then whatever the worker does is good enough. */
+/** Longest wait for a stage in ms, because some stages last only milliseconds. After that, a rollout at any stage is accepted. */
 const LONGEST_LOOK_MS = 6_000;
 
 type Aimed = { slot: WorkerSlot; stage: string; affected: LiveRollout[] };
 
-/** A worker that is at the wanted stage: the wanted one first, else any other. */
+/** Returns a worker with a rollout at the scheduled stage: the scheduled worker if possible, else any other. */
 async function aim({ farm, progress }: FaultContext, { worker, stage }: ScheduledFault): Promise<Aimed> {
   const wanted = farm.workers[worker % farm.workers.length] as WorkerSlot;
   const until = performance.now() + LONGEST_LOOK_MS;
@@ -48,7 +48,7 @@ export const stopWorker: Fault = async (context, scheduled) => {
   aimed.slot.current().kill('SIGSTOP');
   await sleep(scheduled.ms);
   aimed.slot.current().kill('SIGCONT');
-  // Others may have taken over, or it goes on where it was: both are well.
+  // Both are correct: other workers claimed the rollouts, or this worker continues them.
   return { ...struck, affected: null };
 };
 

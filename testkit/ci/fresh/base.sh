@@ -1,8 +1,8 @@
-# Sourced by fresh.sh: the bare root that every step begins from, and what this machine has set for reaching registries.
+# Sourced by fresh.sh: makes the bare root of every step, with this machine's settings for reaching registries.
 
 suite=bookworm
 
-# What says where registries are and how they are reached; nothing else of this environment comes in.
+# Environment variables that name registries and the way to them. No other variable is passed on.
 reaching='^((https?|ftp|no|all)_proxy|(HTTPS?|FTP|NO|ALL)_PROXY|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|GIT_SSL_CAINFO'
 reaching+='|npm_config_(registry|cafile|proxy|https_proxy|noproxy|strict_ssl)|(PIP|UV)_(INDEX|INDEX_URL|DEFAULT_INDEX|EXTRA_INDEX_URL|FIND_LINKS|CERT|TRUSTED_HOST|DEFAULT_TIMEOUT|PROXY))='
 
@@ -12,7 +12,7 @@ sources() { # sources ROOT: apt's own lists and ways, as far as they are Debian'
   local root=$1 line
   line=$(node testkit/ci/fresh/sources.ts "$suite")
   if [ -n "$line" ]; then echo "$line" >"$root/etc/apt/sources.list"; fi
-  # Proxies, dates, authorities and names of this machine; its hooks and habits stay outside.
+  # Settings of this machine for proxies, validity dates, certificates and retries; no hooks.
   apt-config dump --format '%F "%v";%n' | grep -E '^Acquire::(http|https|ftp|Check|Retries|ForceIPv[46]|AllowInsecure)' >"$root/etc/apt/apt.conf.d/10machine" || true
   for line in /etc/apt/auth.conf /etc/apt/auth.conf.d; do
     if [ -e "$line" ]; then cp -a "$line" "$root/etc/apt/"; fi
@@ -32,7 +32,7 @@ configurations() { # configurations ROOT: npm's, pip's and uv's own files
   local root=$1 file
   mkdir -p "$root/usr/local/etc"
   for file in "$(npm config get userconfig)" "$(npm config get globalconfig)"; do
-    # The last word has what is npm's own; both kinds lie where the npm inside looks.
+    # Both files become the global npmrc of the npm inside.
     if [ -f "$file" ]; then cat "$file" >>"$root/usr/local/etc/npmrc"; fi
   done
   file=$(npm config get cafile)
@@ -45,7 +45,7 @@ configurations() { # configurations ROOT: npm's, pip's and uv's own files
   done
 }
 
-# The oldest Node that the README promises, and the npm that came with it; both from the registry, whatever this machine has.
+# Installs the oldest Node that package.json allows and the npm that came with it, both from the registry.
 node_and_npm() { # node_and_npm ROOT SCRATCH
   local root=$1 scratch=$2 major architecture
   major=$(node -p 'require("./package.json").engines.node.match(/\d+/)[0]')
@@ -65,7 +65,7 @@ base() { # base FOLDER: FOLDER/base
   local folder=$1 root=$1/base mirror
   mkdir -p "$root" "$folder/scratch"
   mirror=$(node testkit/ci/fresh/sources.ts "$suite" --mirror)
-  # Contained as the runs are, and waited for: neither its processes nor its mounts outlive us, and we hear signals.
+  # debootstrap runs in its own namespaces, so that its processes and mounts end with this script. `wait` lets the script handle signals.
   setpriv --pdeathsig KILL -- unshare --mount --pid --fork --kill-child -- \
     debootstrap --variant=minbase "$suite" "$root" ${mirror:+"$mirror"} >"$folder/debootstrap.log" 2>&1 </dev/null &
   running=$!
@@ -78,7 +78,7 @@ base() { # base FOLDER: FOLDER/base
   authorities "$root"
   configurations "$root"
   node_and_npm "$root" "$folder/scratch"
-  # Packages are not synced to disk one by one: a root that is thrown away need not survive a power failure.
+  # Packages are not synced to disk: a temporary root need not survive a power failure.
   echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/unsafe-io"
   rm -rf "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/* "$folder/scratch"
 }

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# The first process of the bare machine: its mounts, its root, its network, then the command, as root on a console would.
+# The first process of the bare machine: sets up mounts, root and network, then runs the command as root.
 # usage: inside.sh ROOT FOLDER COMMAND own|shared      by fresh.sh, in namespaces of its own
 set -euo pipefail
 root=$1 folder=$2 command=$3 network=$4
 
-# Nobody outside is in these groups: what has processes of its own beside the groups below it can share nothing out.
+# Enters new control groups without outside processes, because a group with processes cannot distribute resources to groups below it.
 if [ -z "${SWEFARM_FRESH_GROUPS:-}" ]; then
   . testkit/ci/fresh/machine.sh
   enter_groups "$(basename "$folder")"
   SWEFARM_FRESH_GROUPS=own exec unshare --cgroup -- bash "$0" "$@"
 fi
 
-# As the machine outside counts it: its /proc is still there.
+# The pid as the machine outside sees it, because its /proc is still mounted.
 read -r self _ </proc/self/stat
 echo "$self" >"$folder/first"
 
@@ -29,11 +29,11 @@ mount -t devpts -o newinstance,ptmxmode=0666,mode=620,gid=5 devpts dev/pts
 mount -t tmpfs -o mode=1777 shm dev/shm
 mount -t tmpfs -o mode=755 run run
 
-# Control groups: those of this namespace, where a machine of the same kind has them.
+# Mounts the control groups of this namespace at the usual paths.
 hierarchies() { cut -d: -f2 /proc/self/cgroup; }
 if [ "$(hierarchies)" = '' ]; then
   mount -t cgroup2 cgroup2 sys/fs/cgroup
-  # Only a group without processes of its own can share out what it has.
+  # Only a group without processes of its own can distribute its resources.
   mkdir sys/fs/cgroup/init
   echo 1 >sys/fs/cgroup/init/cgroup.procs
   sed 's/ / +/g; s/^/+/' sys/fs/cgroup/cgroup.controllers >sys/fs/cgroup/cgroup.subtree_control
@@ -48,7 +48,7 @@ else
 fi
 
 hostname fresh
-# The network comes from outside, as soon as it knows of this process.
+# slirp4netns, started outside, adds the device tap0 when it knows the pid of this process.
 if [ "$network" = own ]; then
   for _ in {1..200}; do
     [ -e sys/class/net/tap0 ] && break

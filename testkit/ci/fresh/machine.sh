@@ -1,6 +1,6 @@
-# Sourced by fresh.sh and its janitor: one run of a command in a root of its own, and what is left of runs on this machine.
+# Sourced by fresh.sh and its janitor: runs a command in its own root, and removes what runs leave on this machine.
 
-# Folders of a control group with this name, in every hierarchy of this machine.
+# Prints the folders of the control group with this name, one in each hierarchy of this machine.
 groups() { # groups NAME
   while read -r _ place type _; do
     case $type in cgroup | cgroup2) echo "$place/$1" ;; esac
@@ -31,8 +31,8 @@ enter_groups() { # enter_groups NAME: puts this process into control groups of i
   done
 }
 
-# With a network of its own the engines inside meet none of this machine's bridges, rules and ports.
-# A proxy or mirror on this machine's own loopback is out of its reach: then the network is shared, and that is said.
+# Succeeds if the run can have its own network, where engines do not meet this machine's bridges, rules and ports.
+# A proxy or mirror on this machine's loopback would be unreachable there: the network is then shared, and a message says so.
 own_network() {
   if settings | grep -zqE '=[^=]*(localhost|127\.0\.0\.1|\[::1\])' || grep -rqsE '(localhost|127\.0\.0\.1|\[::1\])' "$1/etc/apt" "$1/usr/local/etc/npmrc"; then
     say "######## the registries are reached over this machine's loopback: the network inside is this machine's own"
@@ -44,7 +44,7 @@ run_inside() { # run_inside FOLDER STEP MINUTES COMMAND: its status; all that it
   local folder=$1 step=$2 limit=$3 command=$4 root=$1/$2 status=0 network=() kind=shared shown
   cp -a --reflink=auto "$folder/base" "$root"
   mkdir -p "$root/home/swefarm"
-  # Readable for everybody, as tests that become another user need it.
+  # The clone is readable for every user, because some tests run as another user.
   git clone --quiet --no-local "$PWD" "$root/home/swefarm"
   git -C "$root/home/swefarm" checkout --quiet --detach "$(git rev-parse HEAD)"
   git -C "$root/home/swefarm" remote remove origin

@@ -1,4 +1,4 @@
-// Where this machine's apt gets Debian from, as lines for a bare root's sources.list; with `--mirror` the archive's address alone.
+// Prints this machine's Debian mirrors as lines for a bare root's sources.list; with `--mirror` only the address for the suite.
 // usage: sources.ts SUITE [--mirror]
 import { configuredMirror } from '../../src/examples/debian.ts';
 

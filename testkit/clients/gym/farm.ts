@@ -1,4 +1,4 @@
-/** The farm that our scripts put before Gym's programs: Redis, scripted policy, one example, a worker and `serve`. */
+/** Starts the farm for the scripts that run Gym's programs: Redis, scripted policy, one example, a worker and `serve`. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
@@ -21,7 +21,7 @@ type Options<Name extends string> = {
   numbers: Record<Name, number>;
 };
 
-/** Reads the options of the script: `--venv`, `--runtime`, and the numbers that it may be told. */
+/** Reads the options of the script: `--venv`, `--runtime`, and a number for each key of `defaults`. Exits with 2 without `--venv`. */
 export function readOptions<Name extends string = never>(
   defaults = {} as Record<Name, number>,
 ): Options<Name> {
@@ -59,7 +59,7 @@ type Farm = AsyncDisposable & {
   finish: (checks: Promise<void>) => Promise<void>;
 };
 
-/** `delayMs`: how long the policy takes for a turn. Even rollouts resolve, odd ones do not. Without `concurrency` there is no worker. */
+/** `delayMs`: delay of each answer of the policy. Even rollouts resolve, odd rollouts do not. Without `concurrency` no worker starts. */
 export async function startFarm(
   { venv, runtime }: Options<string>,
   options: { concurrency?: number; delayMs: number; serve?: string },

@@ -1,4 +1,4 @@
-/** The released `gym` command for our scripts: runs it offline but for us, and counts what is not as it should be. */
+/** Runs the released `gym` command without a network beside the farm, and records failed checks. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { parseLines } from '../../src/lines.ts';
 
 export type Row = Record<string, unknown>;
 
-/** Whole lines only; none when the file is not there. */
+/** Reads the complete lines of a file; none if the file does not exist. */
 export async function linesOf(path: string): Promise<Row[]> {
   const text = existsSync(path) ? await readFile(path, 'utf8') : '';
   return parseLines(text.slice(0, text.lastIndexOf('\n') + 1));
@@ -29,7 +29,7 @@ export function startChecks(): { check: Check; wrong: string[] } {
 
 export type Gym = { child: ChildProcess; ended: Promise<number | string>; output: () => string };
 
-/** Gym's programs read and write in their folder: it must hold nothing of theirs. */
+/** Returns a function that starts `gym` in `folder`, which must not contain Gym's own files, because Gym reads and writes there. */
 export const gymIn =
   (venv: string, folder: string) =>
   (args: readonly string[]): Gym => {
@@ -43,7 +43,7 @@ export const gymIn =
         DO_NOT_TRACK: '1',
         WANDB_MODE: 'disabled',
         RAY_USAGE_STATS_ENABLED: '0',
-        // Where it is unset Ray listens on all addresses of the machine.
+        // Without this variable Ray listens on all addresses of the machine.
         RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER: '0',
         RAY_ADDRESS: '',
         NO_PROXY: '127.0.0.1',
@@ -63,7 +63,7 @@ export const gymIn =
     return { child, ended, output: () => output };
   };
 
-/** Kills it with all that it started, if it has not ended. */
+/** Kills the process group of the command, if the command has not ended. */
 export function endGym({ child }: Gym): void {
   const ended = child.exitCode !== null || child.signalCode !== null;
   if (!ended && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');

@@ -1,6 +1,6 @@
 /**
- * The farm inside a Gym that has servers of its own: the entries of docs/nemo-gym.md, as they stand there, in the configuration of
- * `gym env start` (head server, Ray, a policy model), then the collector through that head server.
+ * Runs the farm inside a Gym that has servers of its own: `gym env start` (head server, Ray, a policy model) with the entries of
+ * docs/nemo-gym.md, then the collector through that head server.
  * `node testkit/clients/gym/inside.ts --venv DIR [--runtime docker]`
  */
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { readOptions, startFarm } from './farm.ts';
 import { type Gym, linesOf, type Row } from './gym.ts';
 
 const DOCS = resolve(import.meta.dirname, '../../../docs/nemo-gym.md');
-/** Gym's own start: Ray and a model server, on two shared cores. */
+/** Limit in ms for Gym's start with Ray and a model server, on two shared cores. */
 const START_MS = 300_000;
 const options = readOptions();
 await using farm = await startFarm(options, {
@@ -26,7 +26,7 @@ async function driveAll(): Promise<void> {
   const head = await freePort();
   const config = join(folder, 'farm.yaml');
   await writeFile(config, await documentedEntries());
-  // The one server that Gym must have of its own; it is not asked here, so it takes the packages that are there.
+  // Gym needs a server of its own. No request goes to this server, so the packages of the venv suffice.
   const model = join(folder, 'responses_api_models/vllm_model');
   await mkdir(model, { recursive: true });
   await symlink(options.venv, join(model, '.venv'));
@@ -57,7 +57,7 @@ async function driveAll(): Promise<void> {
   await env.ended;
 }
 
-/** The YAML of the page, with the address and token of this farm. */
+/** Returns the YAML of docs/nemo-gym.md with the address and token of this farm. */
 async function documentedEntries(): Promise<string> {
   const page = await readFile(DOCS, 'utf8');
   const block = /```yaml\n(swe_farm:[\s\S]*?)```/.exec(page)?.[1] ?? '';
@@ -77,7 +77,7 @@ async function ready(env: Gym, head: number): Promise<void> {
   }
 }
 
-/** A row that can be judged, and one whose image exists nowhere. */
+/** Returns rows, of which the second one has an image that does not exist. */
 function rowsOf(count: number): Row[] {
   const [example] = built.rows;
   return Array.from({ length: count }, (_, index) => ({
@@ -88,13 +88,13 @@ function rowsOf(count: number): Row[] {
   }));
 }
 
-/** The same row as a materialized task, which Gym routes by its taskset and posts as an episode. */
+/** Converts a row to a materialized task, which Gym routes by its taskset and posts as an episode. */
 function episodeOf(row: Row): Row {
   const { agent_ref: _agent, ...task_input } = row;
   return { task_id: { taskset: 'swe', task_id: String(row.instance_id) }, task_input };
 }
 
-/** The collector asks Gym's head server where the farm is, and posts there: half of the rows can be judged. */
+/** Runs the collector, which gets the farm's address from Gym's head server. Half of the rows can be judged. */
 async function collect(
   head: number,
   what: string,

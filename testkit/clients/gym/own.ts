@@ -1,5 +1,5 @@
 /**
- * The files of `swefarm rollout --output-format gym`, read by Gym's own profile, aggregation and health check.
+ * Reads the files of `swefarm rollout --output-format gym` with Gym's own profile, aggregation and health check.
  * `node testkit/clients/gym/own.ts --venv DIR [--runtime docker]`
  */
 import { readFile } from 'node:fs/promises';
@@ -16,7 +16,7 @@ const output = join(folder, 'own.jsonl');
 const besides = (end: string): string => join(folder, `own_${end}`);
 await farm.finish(collectOwn().then(readByGym));
 
-/** Two instances that can be judged, one whose image exists nowhere; four of each. */
+/** Collects four rollouts of each of three instances; the image of the third instance does not exist. */
 async function collectOwn(): Promise<void> {
   const [example] = built.rows;
   const none = { ...example, instance_id: 'no__image-1', image: 'dir:/there/is/no/such/image' };

@@ -1,5 +1,5 @@
 /**
- * The unmodified collector of NeMo Gym against `swefarm serve` with a worker on real containers: 20 rows x 4, killed in
+ * Runs the unmodified collector of NeMo Gym against `swefarm serve` with a worker on real containers: 20 rows x 4, killed in
  * the middle and resumed, then Gym's own health check. `node testkit/clients/gym/run.ts --venv DIR [--runtime docker]`
  */
 import { readFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { endGym, linesOf, type Row } from './gym.ts';
 
 const options = readOptions({ rows: 20, repeats: 4, concurrency: 8 });
 const { rows, repeats, concurrency } = options.numbers;
-// Each turn takes a moment, so that there is a middle to be killed in.
+// The delay leaves time to kill the collector before its end.
 await using farm = await startFarm(options, { concurrency, delayMs: 200 });
 const { folder, built, token, port, check, startGym } = farm;
 await farm.finish(collectAll());
@@ -20,7 +20,7 @@ await farm.finish(collectAll());
 async function collectAll(): Promise<void> {
   const output = join(folder, 'out.jsonl');
   const [example] = built.rows;
-  // Equal rows are one task to the collector. The last one's image exists nowhere: nobody can judge it.
+  // `case` makes the rows distinct, because the collector treats equal rows as one task. The image of the last row does not exist.
   const all = Array.from({ length: rows }, (_, index) => ({
     responses_create_params: { input: [] },
     ...example,

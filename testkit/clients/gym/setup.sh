@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The unmodified collector of NeMo Gym, from PyPI, in a venv of its own (1.4 GB, about a minute).
+# Installs the unmodified collector of NeMo Gym from PyPI in a venv (1.4 GB, about a minute).
 # usage: setup.sh VENV
-# nemo-gym 0.7.0 asks for Python >= 3.13.14 and works on 3.13.0, hence --ignore-requires-python.
+# nemo-gym 0.7.0 requires Python >= 3.13.14 but works on 3.13.0, hence --ignore-requires-python.
 set -euo pipefail
 venv=$1
 [ -e "$venv/complete" ] && exit 0

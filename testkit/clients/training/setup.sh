@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The programs that read what `swefarm export` writes, from PyPI, in three venvs (1.9 GB, about six minutes).
+# Installs the programs that read files of `swefarm export`, from PyPI, in three venvs (1.9 GB, about six minutes).
 # usage: setup.sh FOLDER
-# SWE-agent is on PyPI as 0.0.1 of 2024 alone, which reads none of the files that it has written since 1.0.
+# SWE-agent is not installed: PyPI has only its version 0.0.1 of 2024, which does not read files of versions since 1.0.
 set -euo pipefail
 folder=$1
 mkdir -p "$folder"
@@ -18,12 +18,12 @@ make() { # make NAME PACKAGE...: the packages of `bare`, if any, come without wh
 }
 bare=()
 make readers sb-cli==0.1.5 pyarrow pandas datasets mini-swe-agent==2.4.6
-# Its wheel lacks the configuration that its transform reads at import.
+# The wheel of swesmith lacks the configuration that it reads at import.
 make swesmith swesmith==0.0.9 swebench==4.1.0 pyyaml rich sparklines tqdm numpy safetensors
 agent=$("$folder/swesmith/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/agent
 mkdir -p "$agent"
 printf 'agent:\n  templates:\n    system_template: work with bash and submit\n' >"$agent/swesmith_infer.yaml"
-# Both want Python 3.12. Their readers of trajectories need little of what the programs ask for: containers, databases, clouds.
+# Harbor and OpenHands need Python 3.12. Their readers of trajectories need few of their dependencies, so most are not installed.
 newer=$(find "${PYENV_ROOT:-$HOME/.pyenv}/versions" -path '*/3.1[23]*/bin/python' 2>/dev/null | sort | head -1)
 python=${SWEFARM_AGENTS_PYTHON:-${newer:-python3.12}}
 command -v "$python" >/dev/null || { echo 'setup: harbor and openhands-ai need Python 3.12 (SWEFARM_AGENTS_PYTHON=…)' >&2; exit 1; }

@@ -27,12 +27,12 @@ PACKAGE = HERE.parents[2] / "producer" / "python"
 CONFIG = PACKAGE / "swefarm_verl" / "config"
 TOKENIZER = HERE.parents[1] / "fixtures" / "tokenizer" / "tokenizer.json"
 TRAJECTORIES = 16
-#: Of mode `short`: less than any rollout of the script says and is told.
+#: In mode `short`, less than the tokens of any rollout of the script.
 RESPONSE_LENGTH = 200 if MODE == "short" else 12000
 STEP = 5
 sys.path.insert(0, str(PACKAGE))
 os.environ["VERL_USE_EXTERNAL_MODULES"] = "swefarm_verl.advantage"
-# Ray's workers import it with verl, where it is usually installed.
+# Ray's workers import swefarm_verl with verl. Here the package is not installed.
 os.environ["PYTHONPATH"] = str(PACKAGE)
 
 import numpy as np  # noqa: E402
@@ -64,7 +64,7 @@ def hold(promise: bool, what: str) -> None:
 
 
 def make_model(folder: Path) -> None:
-    """A model folder without weights, over the test kit's tokenizer."""
+    """Writes a model folder without weights, with the test kit's tokenizer."""
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_file=str(TOKENIZER), eos_token="<|im_end|>", pad_token="<|endoftext|>"
     )
@@ -121,7 +121,7 @@ def called(name: str, **arguments: str) -> str:
 
 
 class Model:
-    """What an inference server of verl answers: tokens for tokens. Odd trajectories never submit."""
+    """Stands in for verl's client of inference servers. In mode tools every second trajectory never submits."""
 
     def __init__(self) -> None:
         self.turns: dict[str, int] = {}
@@ -157,7 +157,7 @@ class RewardHandle:
         if self.manager is None:
             score = get_custom_reward_fn(config)
             self.manager = NaiveRewardManager(config=config, tokenizer=tokenizer, compute_score=score)
-            # A partial hides it from verl's own test in some versions: without it a coroutine would be the score.
+            # Some versions of verl do not detect that a partial is asynchronous, and would take a coroutine as the score.
             self.manager.is_async_reward_score = True
         return await self.manager.run_single(data)
 
@@ -168,7 +168,7 @@ def worker(reward: Any, client: Any = None) -> AgentLoopWorker:
 
 
 def balancer_of(address: str) -> Any:
-    """verl's own load balancer as verl makes it: servers are known by their addresses. Nothing here asks a server's actor."""
+    """Returns verl's load balancer for one server, known by its address. No test asks the server's actor: it is None."""
     options = {"include_dashboard": False, "log_to_driver": False, "_node_ip_address": "127.0.0.1"}
     ray.init(num_cpus=2, object_store_memory=80_000_000, **options)
     return get_router_handle(servers={address: None})
@@ -179,14 +179,14 @@ def batch_of(count: int, agent: str) -> DataProto:
     for row in rows:
         row["agent_name"] = agent
     batch = DataProto.from_single_dict(collate_fn(rows))
-    # As verl's present trainer tells an agent loop its step.
+    # verl 0.9.1 passes the step to an agent loop in this way.
     batch.non_tensor_batch["global_steps"] = np.array([STEP] * count, dtype=object)
     batch.meta_info = {"global_steps": STEP, "validate": False}
     return batch
 
 
 def advantages(name: str, rewards: torch.Tensor, mask: torch.Tensor, groups: Any) -> torch.Tensor:
-    """As verl's trainer calls an estimator that is not its own."""
+    """Calls an estimator as verl's trainer calls one that is not its own."""
     estimator = get_adv_estimator_fn(name)
     return estimator(token_level_rewards=rewards, response_mask=mask, config=config.algorithm, index=groups)[0]
 
@@ -214,21 +214,21 @@ def check_loop() -> None:
     scores = out.batch["rm_scores"].sum(dim=-1)
     mask = out.batch["response_mask"]
     judged = torch.tensor(out.non_tensor_batch["judged"].astype(bool))
-    # The script has the endpoint refuse one of the eight: the batch has it, and nothing of it is trained.
+    # By the script, the endpoint refuses one of the eight rollouts. The batch includes this rollout, but no token of it is trained on.
     hold(judged.sum() == 7, f"all but one are judged: {judged.tolist()}")
     hold(int(mask[~judged].sum()) == 0 and int(mask[judged].sum()) > 0, "only judged samples are trained on")
     hold(set(scores[judged].tolist()) == {0.0, 1.0}, f"right and wrong fixes: {scores.tolist()}")
     hold(out.batch["rollout_log_probs"].shape == mask.shape, "a log-probability a token")
     versions = out.non_tensor_batch["min_global_steps"][judged.numpy()]
     hold(all(version == STEP - 1 for version in versions), f"the weights by verl's number: {versions.tolist()}")
-    # What a lost rollout had said keeps its own; its mask alone leaves it out.
+    # A lost rollout keeps its log-probabilities. Only its mask excludes it.
     said_nothing = (mask == 0) & judged[:, None]
     hold(bool((out.batch["rollout_log_probs"][said_nothing] == 0).all()), "none where the policy said nothing")
-    # Servers change while verl runs: whatever its balancer holds when a rollout begins is asked.
+    # Servers change while verl runs. A rollout uses the servers that the load balancer has at its start.
     ray.get([balancer.remove_servers.remote([first]), balancer.add_servers.remote({second: None})])
     moved = asyncio.run(loops.generate_sequences(batch_of(2, "swefarm")))
     hold(all(moved.non_tensor_batch["judged"]), "rollouts at the server that came")
-    # The same group, with a sample that no farm could judge: it weighs nothing.
+    # The same group with samples that no farm could judge: these samples have no influence.
     os.environ["SWEFARM_GATEWAY_URL"] = "http://127.0.0.1:9"
     lost = asyncio.run(impatient().generate_sequences(batch_of(2, "swefarm")))
     lost_score = lost.batch["rm_scores"].sum(dim=-1)
@@ -254,7 +254,7 @@ def impatient() -> AgentLoopWorker:
 
 
 def check_short() -> None:
-    """Rollouts that are longer than verl takes: nothing of them is credited, unless the loop is told so."""
+    """Checks rollouts longer than verl takes: they are not credited, unless the loop has `overlong: keep`."""
     client = LLMServerClient(config, load_balancer_handle=balancer_of(SERVERS[0]))
     loops = worker(None, client)
     masked = asyncio.run(loops.generate_sequences(batch_of(3, "swefarm")))
@@ -269,7 +269,7 @@ def check_short() -> None:
     kept = asyncio.run(loops.generate_sequences(batch_of(3, "swefarm_keep")))
     facts = kept.non_tensor_batch
     trained = kept.batch["response_mask"].sum(dim=-1)
-    # The script has the endpoint refuse one of five.
+    # By the script, the endpoint refuses one of five rollouts.
     credited = torch.tensor(facts["judged"].astype(bool))
     hold(int(credited.sum()) >= 2, f"`overlong: keep` credits them: {facts['why'].tolist()}")
     hold(all(facts["overlong"][credited.numpy()] == 1.0), "and says that they are longer")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# PyPI's torch links to CUDA libraries that a machine without a GPU never calls, but that must be there to load it. One
-# library defines every symbol it misses as abort(); the others are empty files of the right name. libcudart and libcupti
-# are the real ones, because torch calls them while it loads. usage: cudastubs.sh VENV
+# PyPI's torch links to CUDA libraries, which must exist to load torch but are never called without a GPU. One library defines
+# every missing symbol as abort(); the others are empty libraries with the right names. libcudart and libcupti are the real
+# libraries, because torch calls them while it loads. usage: cudastubs.sh VENV
 set -euo pipefail
 packages=$(realpath "$1"/lib/python3.*/site-packages)
 lib=$packages/torch/lib

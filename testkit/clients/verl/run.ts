@@ -42,7 +42,7 @@ const OFFLINE = {
 type Facts = Record<string, unknown>;
 
 const terminated = untilTerminated();
-/** What ends with us, whatever it is doing. */
+/** Child processes that are killed at the end. */
 const helpers = new Set<ChildProcess>();
 
 function helper(child: ChildProcess): void {
@@ -95,7 +95,7 @@ function require(promise: boolean, what: string): void {
   if (!promise) throw new Error(`broken: ${what}`);
 }
 
-/** Sandboxes that are there now, by the worker's own account of what it holds. */
+/** Returns the number of existing sandboxes: folders in the scratch folder for rootfs, else containers with the worker's label. */
 async function sandboxes(scratch: string, worker: string): Promise<number> {
   if (values.runtime === 'rootfs') {
     return (await readdir(scratch)).filter((name) => !name.startsWith('.')).length;
@@ -106,7 +106,7 @@ async function sandboxes(scratch: string, worker: string): Promise<number> {
 
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-verl-run-'));
 await using redis = await startRedis();
-// Two servers of verl's: the second one comes when the first one leaves.
+// Stand in for two inference servers of verl. The second server replaces the first one during the test.
 await using policy = await startScriptedPolicy({ script: EXAMPLES });
 await using other = await startScriptedPolicy({ script: EXAMPLES });
 const started: Started[] = [];
@@ -131,7 +131,7 @@ async function checkAll(): Promise<void> {
   await writeFile(join(folder, 'gold.patch'), built.rows[0]?.patch ?? '');
   await writeFile(
     join(folder, 'agent_loop.yaml'),
-    // As the package has it: addresses come from verl's load balancer.
+    // The package's own configuration: addresses come from verl's load balancer.
     `${await readFile(join(HERE, '../../../producer/python/swefarm_verl/config/agent_loop.yaml'), 'utf8')}
 - name: swefarm_keep\n  _target_: swefarm_verl.loop.SwefarmLoop\n  overlong: keep\n`,
   );

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""model.py FOLDER: a Qwen2 of 0.6 million random weights with a tokenizer trained here, for a server that behaves like a
-large one. It says anything at all, also bytes that are no UTF-8: whoever resends its text loses the tokens."""
+"""model.py FOLDER: writes a Qwen2 with 0.6 million random weights, and a tokenizer trained here. A server with it behaves like one
+with a large model. It says anything, also bytes that are not UTF-8: a client that sends its text again gets other tokens."""
 import glob
 import os
 import sys
@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 VOCABULARY, HIDDEN, LAYERS, HEAD, CONTEXT = 4096, 64, 2, 32, 32768
 CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 MARKUP = ["<tool_call>", "</tool_call>", "<think>", "</think>"]
-# Mean chance per token that an answer ends by itself, and that a thought does.
+# Mean probability per token that an answer ends, and that a thought ends.
 END = 0.03
 THOUGHT_END = 0.1
 TEMPLATE = """\
@@ -66,7 +66,7 @@ def weights(folder, fast):
     with torch.no_grad():
         head = model.lm_head.weight
         head.normal_(0, 0.35)
-        # Channel 0 carries a constant through all layers, so that its column of the head is a bias per token.
+        # Channel 0 has a constant value in all layers, so that its column of the head is a bias per token.
         model.model.embed_tokens.weight[:, 0] = 1.0
         for layer in model.model.layers:
             layer.self_attn.o_proj.weight[0] = 0
@@ -76,7 +76,7 @@ def weights(folder, fast):
         head[:, 0] = 0
         for token in ("<|endoftext|>", "<|im_start|>"):
             head[fast.convert_tokens_to_ids(token), 0] = -25 / scale
-        # The end of a thought first: it changes the other's chance by little, and is looked for less closely.
+        # The end of a thought is set first, because it changes the probability of the end of an answer only slightly.
         for token, wanted in ((fast.convert_tokens_to_ids("</think>"), THOUGHT_END), (fast.eos_token_id, END)):
             head[token] = 0
             low, high = -40.0, 40.0
@@ -86,7 +86,7 @@ def weights(folder, fast):
                 low, high = ((low + high) / 2, high) if chance < wanted else (low, (low + high) / 2)
     model.generation_config.do_sample = True
     model.generation_config.eos_token_id = fast.eos_token_id
-    # What a request leaves out a server fills from here: with this one candidate all answers are one, at any temperature.
+    # A server uses this default if a request has no top_k: with one candidate, all answers are equal at any temperature.
     model.generation_config.top_k = 1
     model.to(torch.bfloat16).save_pretrained(folder)
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# stubs.sh SITE_PACKAGES: PyPI's torch names CUDA libraries of 3 GB that a server on CPU never calls. In their place stand
-# libraries of functions that abort. Never use this environment on a GPU.
+# stubs.sh SITE_PACKAGES: PyPI's torch links to 3 GB of CUDA libraries that a server on CPU never calls. This script replaces them
+# with libraries of functions that abort. Never use this environment on a GPU.
 set -euo pipefail
 lib=$1/torch/lib
 
-wanted() { # the undefined symbols of torch that begin so
+wanted() { # wanted PATTERN: the undefined symbols of torch that match
   for file in libtorch_cuda.so libtorch_python.so libtorch_cuda_linalg.so libtorch_nvshmem.so; do
     [ ! -e "$lib/$file" ] || readelf --dyn-syms -W "$lib/$file"
   done | awk '$7 == "UND" { sub(/@.*/, "", $8); print $8 }' | grep -E "$1" | sort -u || true

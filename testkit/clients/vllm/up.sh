@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # up.sh FOLDER: a real vLLM on CPU with a tiny random model, on loopback. Prints the URL; stop it with: kill $(cat FOLDER/pid)
 # Needs x86-64 with AVX2, python3.11 or later, gcc, readelf, curl and a package index; no GPU and no model hub.
-# Environment: PORT (18211), BLOCKS (1024 blocks of 32 tokens of KV), SEQS (32 at once), SEED_CRASH=1 keeps a known fault.
+# Environment: PORT (18211), BLOCKS (1024 blocks of 32 tokens of KV), SEQS (32 at once), SEED_CRASH=1 does not patch a known fault.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mkdir -p "$1"
@@ -27,7 +27,7 @@ install() {
   ldconfig -p | grep -q libnuma.so.1 || apt-get install -y -qq libnuma1 >&2
   "$(find_python)" -m venv --clear "$venv"
   "$venv/bin/pip" install -q uv
-  # The build for CPUs asks for a torch that PyPI lacks; PyPI's own has the same interface, and its CUDA parts are left out.
+  # The CPU build requires a torch that PyPI lacks. PyPI's torch has the same interface; its CUDA dependencies are not installed.
   { echo "torch==$torch"
     printf "%s; sys_platform == 'never'\n" torchaudio torchvision torchcodec triton cuda-toolkit cuda-bindings \
       nvidia-cudnn-cu13 nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvshmem-cu13
@@ -41,7 +41,7 @@ install() {
   touch "$folder/installed-$vllm"
 }
 
-# vLLM 0.32 on CPU dies of a request with `seed` that is preempted ("CPU Generator does not use offset").
+# vLLM 0.32 on CPU crashes when a request with `seed` is preempted ("CPU Generator does not use offset").
 patch_seed() {
   local runner
   runner=$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/vllm/v1/worker/gpu_model_runner.py
@@ -51,7 +51,7 @@ patch_seed() {
 }
 
 start() {
-  # The development routes have /pause and /resume, with which trainers update weights.
+  # VLLM_SERVER_DEV_MODE adds the routes /pause and /resume, with which trainers update weights.
   VLLM_SERVER_DEV_MODE=1 VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1 HF_HUB_OFFLINE=1 VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind \
     OMP_NUM_THREADS=1 TORCH_COMPILE_DISABLE=1 VLLM_CACHE_ROOT="$folder/cache" \
     setsid "$python" -m vllm.entrypoints.openai.api_server --model "$folder/model" --served-model-name tiny \
@@ -80,7 +80,7 @@ if [ ! -e "$folder/installed-$vllm" ]; then
   install
   say "installed in $((SECONDS - from)) s"
 fi
-# An earlier one may be of another making.
+# An earlier version of model.py may have made the existing model.
 cmp -s "$here/model.py" "$folder/model/made-by.py" || {
   rm -rf "$folder/model"
   "$python" "$here/model.py" "$folder/model" >"$folder/model.log" 2>&1

@@ -1,6 +1,6 @@
-# Stands where conda has its activate script, for images made without conda: environments are venvs under envs/.
+# Replaces conda's activate script in images that are made without conda: environments are venvs under envs/.
 #   source /opt/miniconda3/bin/activate [NAME] ; conda activate NAME ; conda deactivate
-# Like conda it changes PATH, CONDA_PREFIX and CONDA_DEFAULT_ENV, and sources NAME/etc/conda/activate.d/*.sh.
+# Like conda, it changes PATH, CONDA_PREFIX and CONDA_DEFAULT_ENV, and sources NAME/etc/conda/activate.d/*.sh.
 
 _conda_path_without_environments() {
   local rest="${PATH:-}:" kept='' part

@@ -68,7 +68,7 @@ test('the same archives give the same commits, whoever builds', async () => {
     delete process.env.GIT_AUTHOR_NAME;
   }
   expect(git(join(dir, 'two'), 'rev-parse', 'HEAD')).toBe(git(join(dir, 'one'), 'rev-parse', 'HEAD'));
-  // Fixed here so that the test notices when a change of the builder changes commit ids.
+  // A fixed id, so that the test fails when a change of the builder changes commit ids.
   expect(one.base_commit).toBe('32a7685e3de9d5f5439864baf5416d78e8120bf8');
 });
 

@@ -1,32 +1,32 @@
-/** Images of an example with a repository of our own in place of its /testbed. */
+/** Makes images of an example with another repository in place of its /testbed. */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BuiltExamples } from '../examples/build.ts';
 
-/** What an example was built to: its unpacked tree, and its image in the engine. */
+/** A built example: its unpacked tree, and its image in the engine. */
 type Base = Pick<BuiltExamples['examples'][number], 'tree'> & { image: string };
 
 type Made = {
   runtime: 'docker' | 'rootfs';
-  /** Of the image in the engine. */
+  /** Name of the image in the engine. */
   name: string;
-  /** The top folder of the tree that `folder` holds, where that is not `testbed`. */
+  /** Name of the repository's folder in `folder` and at the root of the image; default: `testbed`. */
   inside?: string;
   /** A folder in `folder` that becomes `/tools`. */
   tools?: string;
-  /** The image's PATH, where it is not the example's. */
+  /** The image's PATH; default: the example's. */
   path?: string;
 };
 
-/** The name of an image that has `folder`'s own `inside`, and otherwise what the example has, without its /testbed. */
+/** Makes an image of the example with `folder`'s repository in place of /testbed, and returns its name. */
 export function exampleImage(base: Base, folder: string, made: Made): string {
   const { runtime, name, inside = 'testbed', tools, path } = made;
   if (runtime === 'docker') {
     const dockerfile = [
       `FROM ${base.image}`,
       'RUN rm -rf /testbed',
-      // First, for several images have the same.
+      // The tools are the first layer, because several images share them.
       ...(tools === undefined ? [] : [`COPY ${tools} /tools`]),
       `COPY ${inside} /${inside}`,
       ...(path === undefined ? [] : [`ENV PATH=${path}`]),
@@ -39,7 +39,7 @@ export function exampleImage(base: Base, folder: string, made: Made): string {
     return name;
   }
   const tree = join(folder, 'tree');
-  // Files of the base are shared, for nobody writes them.
+  // Files of the base are hard links, because no process writes to them.
   execFileSync('bash', [
     '-c',
     'mkdir "$2"; find "$1" -mindepth 1 -maxdepth 1 ! -name testbed -exec cp -al -t "$2" {} +; mv "$3" "$2/"',

@@ -1,4 +1,4 @@
-/** Small instances of our own making in the exact form of dataset families: trees as their images are laid out, and rows. */
+/** Makes small instances in the exact form of dataset families: rows, and trees with the layout of the families' images. */
 import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { commitTree, headOf, writeTree } from '../repository.ts';
@@ -7,7 +7,7 @@ const BUG = 'def add(a, b):\n    return a - b\n';
 const FIXED = 'def add(a, b):\n    return a + b\n';
 const TESTS = 'from calc import add\n\n\ndef test_zero():\n    assert add(0, 0) == 0\n';
 const NEW_TEST = '\n\ndef test_add():\n    assert add(1, 2) == 3\n';
-/** Stands for pytest, which the host lacks: prints a line for each test, as `pytest -rA` does or as `pytest --verbose`. */
+/** Replaces pytest, which the host lacks: prints a line for each test, like `pytest -rA` or `pytest --verbose`. */
 export const RUNNER = `#!/usr/bin/env python3
 import importlib.util, os, sys
 

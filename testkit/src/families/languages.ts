@@ -1,4 +1,4 @@
-/** Small instances in compiled and interpreted languages, whose tests take only the compilers of this machine, and ways to break them. */
+/** Small instances in compiled and interpreted languages, whose tests need only this machine's compilers, and broken versions of them. */
 import { existsSync } from 'node:fs';
 import { commitTree, headOf, writeTree } from '../repository.ts';
 
@@ -106,7 +106,7 @@ export const markedScript = (lines: readonly string[]): string =>
     ...[": '>>>>> Start Test Output'", ...lines, ": '>>>>> End Test Output'", ''],
   ].join('\n');
 
-/** A repository of the language in `tree`: the columns of its row but for id and image, and diffs that write files in it. */
+/** Makes a repository of the language in `tree`. Returns the columns of its row except id and image, and a function for diffs. */
 export async function makeLanguageTree(tree: string, language: Language) {
   await writeTree(tree, language.files);
   const git = commitTree(tree);

@@ -1,4 +1,4 @@
-/** Instances of our own in SWE-smith's form: images whose tree has no bug, and rows whose patch makes it. */
+/** Makes instances in SWE-smith's form: images whose tree has no bug, and rows whose patch adds the bug. */
 import { execFileSync } from 'node:child_process';
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { SMITH_PROJECTS, type SmithProjectParts } from './smithprojects.ts';
 const EXAMPLE_ID = 'r1chardj0n3s__parse-1.20.2';
 const PROJECT = 'r1chardj0n3s__parse.30da9e4f';
 
-/** What the instance's branch in the image looks like; `absent`: only `main` is there. */
+/** State of the instance's branch in the image; `absent`: there is only `main`. */
 type Branch = 'absent' | 'tests removed' | 'tests there' | 'remote';
 
 export type SmithRow = {
@@ -23,10 +23,10 @@ export type SmithRow = {
   problem_statement: string;
 };
 
-/** What a mirror of a project holds, and the bug that its instances have. */
+/** Content of a project's mirror, and the bug of its instances. */
 type Mirror = {
   project: string;
-  /** The tree without the bug, in which git knows nothing yet. */
+  /** The tree without the bug and without a git repository. */
   tree: string;
   /** The files of FAIL_TO_PASS. */
   failing: string[];
@@ -93,7 +93,7 @@ async function fixedParse(folder: string, { tree: base, given }: Base): Promise<
   return { project: PROJECT, tree, failing, row };
 }
 
-/** One instance for each state of the branch. @param tools the folder that becomes `/tools`, with the PATH of its programs */
+/** Makes one instance for each state of the branch. @param tools folder that becomes `/tools`, and the image's PATH */
 async function instancesOf(
   { project, tree: fixed, failing, row }: Mirror,
   folder: string,
@@ -108,10 +108,10 @@ async function instancesOf(
     const path = join(folder, suffix);
     const tree = join(path, 'testbed');
     await cp(fixed, tree, { recursive: true });
-    // Nobody writes them, and they are large.
+    // The tools are large, and no process writes to them, so hard links suffice.
     if (tools) execFileSync('cp', ['-al', tools.folder, join(path, 'tools')]);
     commitMirror({ project, tree, failing, row }, instance_id, branch);
-    // Named as the project's image in a registry of one's own.
+    // The name is that of the project's image in a private registry.
     const name = `localhost/${suffix.replaceAll('_', '-')}/swesmith.x86_64.${project.toLowerCase().replace('__', '_1776_')}`;
     const image_name = exampleImage(base, path, {
       ...{ runtime, name },
@@ -122,7 +122,7 @@ async function instancesOf(
   return rows;
 }
 
-/** The example `parse` as instances of SWE-smith's project of that name, one for each state of the branch. */
+/** Makes instances of SWE-smith's project `parse` from the example, one for each state of the branch. */
 export async function smithParse(
   folder: string,
   runtime: 'docker' | 'rootfs',
@@ -133,8 +133,8 @@ export async function smithParse(
 }
 
 /**
- * The same as so many instances of one Docker image, which has the project's own name, as SWE-smith's harness asks for: each with
- * a branch in it. `gold`: the patch that mends them. @param named gives the image; its context is the folder that it gets
+ * Makes `count` instances of the same project with one Docker image, which has a branch for each instance, as SWE-smith's harness
+ * needs. `gold`: the patch that fixes them. @param named builds the image from a context folder, and returns its name
  */
 export async function smithMirror(
   folder: string,
@@ -159,7 +159,7 @@ export async function smithMirror(
   return { rows, gold: base.given.patch };
 }
 
-/** The patch that undoes another, as git writes it. */
+/** Returns the patch that reverts another patch. */
 function reversed(tree: string, patch: string): string {
   git(tree, ['commit', '-q', '-m', 'fixed']);
   git(tree, ['apply', '-R', '-'], patch);
@@ -169,8 +169,8 @@ function reversed(tree: string, patch: string): string {
 }
 
 /**
- * A project in another language as instances, one for each state of the branch; the images are the example's, with the project and its
- * tools in place of the example's repository.
+ * Makes instances of a project in another language, one for each state of the branch. The images are the example's, with the project
+ * and its tools in place of the example's repository.
  */
 export async function smithProject(
   folder: string,
@@ -188,7 +188,7 @@ export async function smithProject(
   });
 }
 
-/** The patch that makes the bug, as git writes it; the tree stays as it is. */
+/** Returns the patch that adds the bug. Does not change the tree. */
 async function bugOf(tree: string, { file, good, bad }: SmithProjectParts['bug']): Promise<string> {
   git(tree, ['init', '-q']);
   git(tree, ['add', '-A']);

@@ -1,4 +1,4 @@
-/** Projects of SWE-smith in Go and JavaScript: packages of Debian and npm without their bug, and the tools that their tests take. */
+/** Projects of SWE-smith in Go and JavaScript: packages of Debian and npm without the bug, and the tools that their tests need. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -8,15 +8,15 @@ import { cached } from '../examples/cache.ts';
 import { run } from '../examples/run.ts';
 import { writeTree } from '../repository.ts';
 
-/** What an example of one project is made of. */
+/** Parts of an example of one project. */
 export type SmithProjectParts = {
   /** SWE-smith's name of the project. */
   project: string;
-  /** Puts the tree without the bug in one folder and, in another, what lies in `/tools` of the image. */
+  /** Writes the tree without the bug to `tree`, and the content of the image's `/tools` to `tools`. */
   fill(tree: string, tools: string): Promise<void>;
   /** The image's PATH. */
   path: string;
-  /** What the bug replaces in a file. */
+  /** The text in a file that the bug replaces, and its replacement. */
   bug: { file: string; good: string; bad: string };
   /** The files of FAIL_TO_PASS. */
   failing: string[];
@@ -46,14 +46,14 @@ async function copyDebianGo(tools: string): Promise<void> {
   }
 }
 
-/** Where Debian has the sources of a package with its tests. Throws when the package is not installed. */
+/** Returns Debian's folder with the sources and tests of chi. Throws when the package is not installed. */
 function chiSources(): string {
   const found = [CHI, `${CHI}/v5`].find((folder) => existsSync(join(folder, 'middleware/url_format.go')));
   if (found === undefined) throw new Error('chi is not here: bash testkit/setup/setup.sh golang');
   return found;
 }
 
-/** The router chi with its own tests; those that wait by the clock, or keep a core busy for seconds, are left out. */
+/** The router chi with its own tests, without those that depend on the clock or use a core for seconds. */
 const go: SmithProjectParts = {
   project: 'go-chi__chi.23c395f8',
   async fill(tree, tools) {
@@ -82,7 +82,7 @@ const MARKED = {
   sha256: 'bc795399d6e7c096521080d66ce6ca96a00875b4bb0df36e0f041815484f633b',
 };
 
-/** The sources of npm's package marked. Throws when what npm brings is not what is known. */
+/** Returns a folder with npm's package marked. Throws when its checksum differs. */
 async function fetchMarked(): Promise<string> {
   const cache = resolve(import.meta.dirname, '../../../.swefarm/cache/examples/npm');
   return cached(join(cache, `marked-${MARKED.version}`), async (draft) => {
@@ -98,7 +98,7 @@ async function fetchMarked(): Promise<string> {
   });
 }
 
-/** The package holds no tests. */
+/** Tests for marked, because the package has none. */
 const MARKED_TESTS = {
   'test/unit/entities.test.js': `import assert from 'node:assert';
 import { describe, it } from 'node:test';
@@ -120,7 +120,7 @@ it('writes a list', () => assert.strictEqual(parse('- a'), '<ul>\\n<li>a</li>\\n
 `,
 };
 
-/** The Markdown compiler marked as its repository has it, without what it builds; its tests run under Node's own runner. */
+/** The Markdown compiler marked without built files. Its tests run with Node's test runner. */
 const javascript: SmithProjectParts = {
   project: 'markedjs__marked.dbf29d91',
   async fill(tree, tools) {

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-/** The file is small enough, and takes a third of the time to make. */
+/** Options of mksquashfs for light compression, which takes a third of the time. */
 const QUICK = '-comp gzip -Xcompression-level 1 -noappend';
 
 /** Writes the image of `tree` to `path`. Needs Apptainer, and root where the tree is root's. */

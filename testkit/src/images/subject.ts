@@ -36,10 +36,10 @@ const FILES: Record<string, string> = {
   ].join('\n'),
 };
 const TESTED = (FILES['tests/run.py'] ?? '').replace('CASES = {', 'CASES = {"test_add": add(2, 2) == 4, ');
-/** Where the harness's scripts look for conda. */
+/** Content of conda's activate script, which the harness's scripts source. */
 const ACTIVATE = 'conda() { :; }\n';
 const DATE = '2024-01-01T00:00:00Z';
-/** The same files are the same commit, whoever builds them. */
+/** Fixed dates and no user configuration, so that the same files give the same commit. */
 const ALIKE = { GIT_AUTHOR_DATE: DATE, GIT_COMMITTER_DATE: DATE, GIT_CONFIG_GLOBAL: '/dev/null' };
 
 export type Subject = { tree: string; image: string; instance: Instance };

@@ -33,7 +33,7 @@ const TRIES = [[], ['--iptables=false', '--bridge=none', '--storage-driver=vfs']
 /**
  * Returns a Docker engine that answers. Starts `dockerd` when none does, which needs root and Debian's `docker.io`.
  *
- * @throws UnusableError `engine_missing` without dockerd or root, `engine_start` with the end of its log when it dies
+ * @throws UnusableError `engine_missing` without dockerd or root, `engine_start` with the end of its log when it does not answer
  */
 export async function ensureDocker(options: EnsureDockerOptions = {}): Promise<DockerEngine> {
   const socketPath = options.socketPath ?? socketOfEnvironment();

@@ -1,4 +1,4 @@
-/** When a command handles SIGTERM: before its first line of code the kernel ends it by the signal itself. */
+/** Waits until a command handles SIGTERM. Before that, the signal ends the command at once. */
 import type { Started } from './commands.ts';
 
 /** Environment of a command that {@link untilListens} waits for. */

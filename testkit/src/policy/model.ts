@@ -19,7 +19,7 @@ export type ModelOptions = {
   tokens: { tokenizer: Tokenizer; template: ChatTemplate } | null;
   /** Limit of tokens for prompt and answer together; null: no limit. */
   contextLimit: number | null;
-  /** The form of its error for a request that does not fit. */
+  /** Wording of the error for a request that does not fit into the context. */
   dialect: Dialect;
   delay: Delay;
   reasoning: 'content' | 'field';
@@ -27,7 +27,7 @@ export type ModelOptions = {
   faults: FaultBook;
 };
 
-/** Who asks, and where in the conversation; read before anything can fail. */
+/** Rollout and turn of a request, which are read before any failure. */
 export type Caller = { rollout: string; header: string | undefined; turn: number; firstUser: string };
 
 export type Reply = {

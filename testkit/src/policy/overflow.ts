@@ -7,7 +7,7 @@ export type Dialect = 'vllm-0.9' | 'vllm' | 'sglang' | 'nemo-rl';
 /** Tokens of the context, of the prompt, and of the requested answer; null: as many as fit. */
 export type Sizes = { limit: number; prompt: number; most: number | null };
 
-/** Null: it fits, or the server makes it fit. `counted`: the prompt came as ids, which a server counts without truncating. */
+/** Returns the refusal; null: the request fits or is made to fit. `counted`: the prompt has ids, which a server counts completely. */
 export function refusalOf(dialect: Dialect, sizes: Sizes, counted: boolean): BadRequest | null {
   const { limit, prompt, most } = sizes;
   if (prompt + (most ?? 1) <= limit) return null;

@@ -64,7 +64,7 @@ export function objectOf(value: unknown): Body {
   throw new BadRequest('the body is not a JSON object');
 }
 
-/** Joins the parts of a content list into one text, in place; a picture is one place of it. */
+/** Joins the parts of a content list into one text, in place. A picture becomes `<image>`, and its hash is added to `pictures`. */
 function readMessage(message: unknown, index: number, pictures: string[]): void {
   const at = `messages[${index}]`;
   if (typeof message !== 'object' || message === null) throw new BadRequest(`${at} is not an object`, at);

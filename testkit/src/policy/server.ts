@@ -28,9 +28,9 @@ export type ScriptedPolicyOptions = {
   /** False: tokens are not counted and usage is an estimate. Faster, for clients that need no ids. */
   tokens?: boolean;
   contextLimit?: number;
-  /** Wording of the error for a request that does not fit; absent: vLLM 0.9's. SGLang's also refuses a `max_tokens` that is not a number. */
+  /** Wording of the error for a request that does not fit; absent: vLLM 0.9's. SGLang's also refuses a non-numeric `max_tokens`. */
   dialect?: Dialect;
-  /** Replaces the script's. */
+  /** Replaces the script's delay. */
   delay?: Partial<Delay>;
   faults?: readonly FaultRuleInput[];
   /** Where thinking goes: into the text (default) or into `reasoning_content`. */

@@ -21,9 +21,9 @@ export type MadeRunOptions = {
   /** Turns of each trajectory; artifacts are written for the first `artifacts` rollouts. */
   turns?: number;
   artifacts?: number;
-  /** Text for the observations of the first rollout. */
+  /** Text that is added to the first observation of the first rollout. */
   hostile?: string;
-  /** With which weights each rollout ended, and when. */
+  /** Returns policy version and end time of the rollout at an index. */
   ends?: (at: number) => Pick<Result, 'policy_version' | 'finished_at'>;
 };
 

@@ -1,6 +1,6 @@
 /** Malformed records, as from faults, strangers and other versions: one place of a tree gets a value that it should not have. */
 
-/** JSON cannot express these two; `@infinity` is written as 1e999, which parsers read as infinity. */
+/** `JSON.stringify` writes NaN and infinities as null; {@link oddJson} writes `@infinity` as 1e999, which parses to infinity. */
 const VALUES: readonly unknown[] = [
   ...[1e300, -1e300, -1, 0, 0.5, 3, 200_000_000, 2 ** 31, 2 ** 53],
   ...[Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, '@infinity'],

@@ -1,5 +1,5 @@
 import { afterAll } from 'vitest';
 import { removeTemporaryFolders } from '../../test/temporaryfolder.ts';
 
-// vitest runs the hooks in reverse order: this one after those of the test file.
+// vitest runs afterAll hooks in reverse order, so this hook runs after those of the test file.
 afterAll(removeTemporaryFolders);

@@ -1,4 +1,4 @@
-/** Everything that may be wrong around a rollout: a clear word, a fitting exit code, nothing lost, no reward made up. */
+/** Tests faults around a rollout: each gives a clear message and the right exit code, loses no result and invents no reward. */
 
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -27,7 +27,7 @@ const nextOutput = (): string => join(scene.folder, `out-${++outputs}.jsonl`);
 
 const lines = (path: string): Promise<Line[]> => readLines(path);
 
-// The faults come while rollouts run: what a check before the run says of them has its own tests.
+// --no-probe: the faults must hit running rollouts. The endpoint check has its own tests.
 const golden = (output: string, rows = dataset): string[] =>
   words`rollout --no-probe --dataset ${rows} --agent golden --runtime docker --output ${output}`;
 
@@ -42,7 +42,7 @@ beforeAll(async () => {
 });
 afterAll(() => policy[Symbol.asyncDispose]());
 
-// Failures are tried again with pauses that grow: side by side these wait together.
+// Failures are retried with growing pauses, so the tests run concurrently.
 describe.concurrent('the policy endpoint', () => {
   const cases: [name: string, rule: FaultRuleInput, expected: string][] = [
     ['401', { kind: 'unauthorized' }, 'policy_unauthorized'],

@@ -1,4 +1,4 @@
-/** The benchmarks run and report their figures. No test compares the figures: machines differ. */
+/** Tests that the benchmarks run and report figures. No test compares the figures, because machines differ. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

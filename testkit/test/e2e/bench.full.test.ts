@@ -1,4 +1,4 @@
-/** The benchmark of evaluations with two predictions for each family: both harnesses from PyPI reach the verdicts of the farm. */
+/** Tests the benchmark of evaluations with two predictions for each family: both harnesses from PyPI give the verdicts of the farm. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * Patches that break the build, the import, or loop for ever, through `/run` of a real farm and by NeMo RL's rules for failures: each is
- * a sample with reward 0, and no prompt is dropped. Nobody has examined the instances before.
+ * Tests patches that break the build or the import, or loop forever, through `/run` of a real farm and by NeMo RL's rules for failures:
+ * each is a sample with reward 0, and no prompt is dropped. The instances have no health findings.
  */
 
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ import {
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type GatewayFarm, startGatewayFarm } from './gatewayfarm.ts';
 
-/** Gold takes seconds on a busy machine, which must be under half of the limit. */
+/** Limit of the tests in seconds. Gold takes seconds on a busy machine, and must take less than half of the limit. */
 const TIMEOUT_S = 60;
 const CALLERS = JSON.stringify({
   callers: ['nemo-rl', 'nemo-rl-sync'].map((failures) => ({
@@ -59,7 +59,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.disposeAsync());
 
-/** Sends rows to the entry, and notes the status of each answer. */
+/** Returns a function that sends rows to the entry, and the status of each answer. */
 function sender(entry: string): { send: Post; statuses: string[] } {
   const statuses: string[] = [];
   const send: Post = async (row) => {
@@ -72,7 +72,7 @@ function sender(entry: string): { send: Post; statuses: string[] } {
 
 type Sample = Awaited<ReturnType<typeof asyncCollector>>[number][number];
 
-/** Every answer is a sample that is trained on, with these rewards for each instance. */
+/** Fails unless every answer is a sample that is trained on, with these rewards for each instance. */
 function expectTrained(
   groups: readonly (readonly Sample[])[],
   statuses: readonly string[],

@@ -1,4 +1,4 @@
-/** `npm run bundle`: the folder that nodes run from does a whole rollout in an empty environment, far from any node_modules. */
+/** Tests that the folder of `npm run bundle` runs a complete rollout in an empty environment, without a node_modules folder above it. */
 import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -22,7 +22,7 @@ beforeAll(async () => {
   await run('npm', ['run', 'bundle', '--', '--out', bundle], { cwd: ROOT });
 });
 
-/** A bare environment, except for where things may be put. */
+/** Runs a command of the bundle in a bare environment with only PATH, HOME and the scratch folder. */
 const bundled = async (...line: Parameters<typeof words>) => {
   const env = { PATH: '/usr/bin:/bin:/usr/sbin', HOME: folder, SWEFARM_SCRATCH_DIR: join(folder, 'scratch') };
   const [command = '', ...args] = words(...line);

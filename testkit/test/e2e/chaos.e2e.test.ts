@@ -1,4 +1,4 @@
-/** A short seed of `npm run test:chaos`: every fault that needs no second minute, on a farm of processes; and a run that is killed. */
+/** Runs `npm run test:chaos --short` for one seed, and a run that is killed. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

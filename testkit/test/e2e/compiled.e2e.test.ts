@@ -1,4 +1,4 @@
-/** `npm run compile`: the commands of a checkout start from pieces, and never from pieces of other sources than those that are there. */
+/** Tests compiled commands: the commands of a checkout start from pieces, but never from pieces of changed sources. */
 import { execFile } from 'node:child_process';
 import { cp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -20,7 +20,7 @@ beforeAll(async () => {
   for (const name of PARTS) await cp(join(ROOT, name), join(root, name), { recursive: true, filter: isOurs });
   for (const name of FILES) await cp(join(ROOT, name), join(root, name));
   await linkPackages(root);
-  // The record of what npm installed is a link to ours; this checkout has one of its own.
+  // Replaces the link to this repository's record of installed packages by a separate record.
   await rm(packageRecord());
   await writeFile(packageRecord(), '{"packages":{}}');
 });
@@ -36,7 +36,7 @@ const helpOf = async (path: string): Promise<string> =>
 const swefarm = () => helpOf('producer/bin/swefarm.mjs');
 const worker = () => helpOf('worker/bin/swefarm-worker.mjs');
 
-/** Replaces `from` in the file by text of the same length, and leaves the file the time that it had. */
+/** Replaces `from` in the file by text of the same length, and restores the file's times. */
 async function edit(path: string, from: string, to: string): Promise<void> {
   const file = join(root, path);
   const { atime, mtime } = await stat(file);
@@ -52,7 +52,7 @@ async function damagePieces(): Promise<void> {
     if (name.endsWith('.mjs')) await writeFile(join(pieces(), name), '');
 }
 
-/** Marks the pieces where they hold `from`, and records them as they are then, so that their use is seen. */
+/** Replaces `from` in the pieces and updates their records, so that the output shows whether a command uses the pieces. */
 async function markPieces(from: string, to: string): Promise<void> {
   const folder = pieces();
   const marked = new Map<string, readonly number[]>();
@@ -81,7 +81,7 @@ test('commands load what was compiled; a changed source wins at once, even with 
 
   await edit(SUMMARIES, 'queue the rol', 'queue the ROL');
   expect(await swefarm()).toContain('queue the ROL');
-  // What the worker is made of has not changed.
+  // The sources of the worker have not changed.
   expect(await worker()).toContain(WORKER_HELP.toUpperCase());
 
   await compile();

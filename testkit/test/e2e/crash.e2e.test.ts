@@ -1,4 +1,4 @@
-/** A worker, a producer and Redis as separate processes; the worker is killed in the middle: nothing lost, doubled or left. */
+/** Tests that after SIGKILL of a worker in the middle of a run no result is lost or duplicated, and nothing is left behind. */
 
 import { join } from 'node:path';
 import { sleep } from '@swefarm/shared';
@@ -45,7 +45,7 @@ test.each(['docker', 'rootfs'] as const)(
       const resolved = line.rollout_index % 2 === 0;
       expect(line).toMatchObject({ outcome: 'judged', resolved, reward: resolved ? 1 : 0, turns: 20 });
     }
-    // Those that the kill interrupted were attempted again, by the second worker.
+    // The second worker ran the interrupted rollouts again.
     expect(results.some((line) => line.attempt > 1 && line.worker === names[1])).toBe(true);
 
     expect(await second.stop()).toBe(0);

@@ -1,4 +1,4 @@
-/** What a newcomer runs first: the demo, here on the light runtime too, ends with its table and the promised mix. */
+/** Tests that the demo ends with its table and the promised mix of results. */
 import { execFile } from 'node:child_process';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';

@@ -1,4 +1,4 @@
-/** A worker told to stop hands back what it cannot finish, at once and at no cost; a cancelled run frees its containers. */
+/** Tests that a stopped worker hands back unfinished rollouts without using up attempts, and that a cancelled run frees its containers. */
 
 import { sleep } from '@swefarm/shared';
 import { expect, test } from 'vitest';
@@ -31,7 +31,7 @@ test('SIGTERM hands running rollouts to another worker, and cancel ends them, wi
 
   expect(await one.stop(), one.stderr()).toBe(0);
   expect(await containersOf([names[0]])).toEqual([]);
-  // Asked again from the first turn, by the second worker.
+  // The second worker starts the rollouts again from the first turn.
   while (policy.stats().answered < 4) await sleep(100);
 
   await scene.done`cancel ${run}`;

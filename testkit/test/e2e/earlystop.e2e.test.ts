@@ -1,4 +1,4 @@
-/** A scheduler may end a service that it has just started. */
+/** Tests SIGTERM soon after the start of a service, as a scheduler may send it. */
 import { sleep } from '@swefarm/shared';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { type CommandName, startCommand } from '../../src/launchers/commands.ts';
@@ -34,7 +34,7 @@ test.each(SERVICES)('%s ends at SIGTERM however soon after its start', async (na
     const service = begin(name, args);
     await sleep(afterMs);
     service.kill('SIGTERM');
-    // Before its first line of code the kernel ends a process by the signal itself, and nothing has begun.
+    // Before the first line of its code, the signal ends the process, which has not begun anything.
     expect(await service.exit).toBeOneOf([0, 'SIGTERM']);
   }
 });

@@ -1,6 +1,6 @@
 /**
- * `swefarm eval` and `swefarm regrade` as commands, over our own examples: the files of the harness compared whole, bad
- * predictions, resuming by report.json, repetitions, and evaluations that were lost and are made up for.
+ * Tests `swefarm eval` and `swefarm regrade` on the examples: complete files of the harness, invalid predictions, resuming by
+ * report.json, repetitions, and repeated evaluations that failed.
  */
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -42,7 +42,7 @@ const evaluate = (runId: string, predictions: string, more: readonly string[] = 
 const prediction = (instance_id: string, model_patch: string | null, model_name_or_path = 'org/model') =>
   JSON.stringify({ instance_id, model_name_or_path, model_patch });
 
-/** What the harness writes when every named test does as the dataset says. */
+/** Returns the harness's report when every named test has the outcome that the dataset expects. */
 function wholeReport(id: string, resolved: boolean): unknown {
   const { FAIL_TO_PASS, PASS_TO_PASS } = row(id);
   const none = { success: [], failure: [] };
@@ -63,7 +63,7 @@ function wholeReport(id: string, resolved: boolean): unknown {
 }
 
 type Ids = readonly string[];
-/** What the harness writes of a run over the three instances. */
+/** Returns the harness's run report for the three instances. */
 function summary(ends: { resolved?: Ids; unresolved?: Ids; empty?: Ids; errors?: Ids }): unknown {
   const { resolved = [], unresolved = [], empty = [], errors = [] } = ends;
   const completed = [...resolved, ...unresolved];

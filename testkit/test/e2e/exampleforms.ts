@@ -1,4 +1,4 @@
-/** One table of cases for made instances of SWE-rebench V1, SWE-Lego and Scale-SWE on one runtime. */
+/** Tests made instances of SWE-rebench V1, SWE-Lego and Scale-SWE on one runtime. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -10,7 +10,7 @@ import { EXAMPLE_FAMILIES, type ExampleInstance, makeExampleInstances } from './
 import { NEW_FILE, predictionsOf, quote } from './predictions.ts';
 import { openScene } from './scene.ts';
 
-/** An agent without scruples: everything that git holds, everything on the disk where answers may lie, and what names the instance. */
+/** Commands of an agent that searches for the answer: all git objects, folders that may have answers, and names of the instance. */
 const lookFor = ([
   mark = '',
   name = '',

@@ -1,4 +1,4 @@
-/** The example `parse` in the exact form of families whose images hold a conda environment: SWE-rebench V1, SWE-Lego, Scale-SWE. */
+/** Makes the example `parse` in the exact form of families whose images have a conda environment: SWE-rebench V1, SWE-Lego, Scale-SWE. */
 import { execFileSync } from 'node:child_process';
 import { cp, mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -18,9 +18,9 @@ export type ExampleInstance = {
 type Given = Awaited<ReturnType<typeof buildExamples>>['rows'][number];
 type Form = {
   id: string;
-  /** Where the image has the repository. */
+  /** Path of the repository in the image. */
   workdir: string;
-  /** Programs of the environment, where nothing activates it. */
+  /** PATH with the environment's programs, for images that do not activate the environment. */
   path?: string;
   row(given: Given, image: string, fix: string): Record<string, unknown>;
 };
@@ -38,7 +38,7 @@ const INSTALL_CONFIG = (given: Given) => ({
   test_cmd: PYTEST,
 });
 
-/** SWE-bench's columns, without those in which our own examples say how they are tested. */
+/** Returns SWE-bench's columns, without the columns of our examples for image and test command. */
 function swebenchColumns(given: Given, id: string) {
   const { family: _f, image: _i, test_cmd: _c, log_parser: _p, install: _n, ...row } = given;
   return { ...row, instance_id: id };
@@ -95,7 +95,7 @@ const FORMS: Readonly<Record<string, Form>> = {
 
 export const EXAMPLE_FAMILIES = Object.keys(FORMS);
 
-/** One instance a family, by the family's name; images of Docker are named under `localhost/TAG/`. */
+/** Makes one instance for each family, by the family's name. Docker images have names below `localhost/TAG/`. */
 export async function makeExampleInstances(
   folder: string,
   runtime: 'docker' | 'rootfs',
@@ -130,7 +130,7 @@ export async function makeExampleInstances(
   return made;
 }
 
-/** Adds the fix as a later commit with a branch and a tag, as images of these families have it; its id. */
+/** Adds the fix as a later commit with a branch and a tag, as images of these families have it. Returns the commit id. */
 function addLaterHistory(repository: string, { patch, test_patch }: Given): string {
   const git = (args: string[], input = ''): string =>
     execFileSync('git', ['-c', 'user.name=n', '-c', 'user.email=e@x', '-C', repository, ...args], {

@@ -1,4 +1,4 @@
-/** Gold resolves every example and an untouched tree none, by the farm's own commands on one runtime. */
+/** Runs the examples with gold and with an untouched tree on one runtime, and returns the verdicts. */
 import { spawnSync } from 'node:child_process';
 import { chmod, chown, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,10 +16,10 @@ export const apptainerPresent = (): boolean => spawnSync('apptainer', ['--versio
 /** Verdicts by agent, in the order of the dataset. */
 export type Verdicts = Record<'golden' | 'noop', (boolean | null)[]>;
 
-/** As engines and `{instance_id}` name them. */
+/** Returns the image name of an example. */
 const imageOf = (id: string): string => `swefarm/example.${id}:latest`;
 
-/** The examples in a folder that every user may enter. */
+/** Builds the examples in a folder that every user may enter. */
 async function lay(ids: readonly string[] | undefined) {
   const folder = temporaryFolder('e2e');
   await chmod(folder, 0o755);
@@ -43,7 +43,7 @@ async function verdicts(
   const of = async (agent: 'golden' | 'noop') => {
     const on = { dataset, runtime, output: join(folder, `${agent}.jsonl`) };
     const lines = await judgedLines(agent, on, { ...paths, ...env }, root ? undefined : SLURM_USER);
-    // Gold's verdict is worth its reward, too.
+    // Gold must also have reward 1 and clean trust.
     const earned = (line: (typeof lines)[number]) =>
       line.reward === 1 && line.report?.trust.level === 'clean';
     return lines.map((line) => line.resolved && (agent === 'noop' || earned(line)));
@@ -51,7 +51,7 @@ async function verdicts(
   return { golden: await of('golden'), noop: await of('noop') };
 }
 
-/** On a Podman of our own, into which the examples' trees are imported. @param ids all when absent */
+/** Runs on a new Podman, into which the examples' trees are imported. @param ids default: all */
 export async function onPodman(ids?: readonly string[]): Promise<Verdicts> {
   const { folder, built, dataset } = await lay(ids);
   await using engine = await startPodman();
@@ -59,7 +59,7 @@ export async function onPodman(ids?: readonly string[]): Promise<Verdicts> {
   return await verdicts(dataset, folder, 'podman', { SWEFARM_PODMAN_SOCKET: engine.socketPath });
 }
 
-/** On .sif files that `apptainer_images` finds by the id, as root or as a user without root. */
+/** Runs on .sif files that `apptainer_images` finds by the instance id, as root or as another user. */
 export async function onSif(root: boolean, ids?: readonly string[]): Promise<Verdicts> {
   const { folder, built, dataset } = await lay(ids);
   for (const [id, tree] of treesOf(built)) await buildSif(tree, join(folder, `sweb_s_${id}.sif`));
@@ -70,7 +70,7 @@ export async function onSif(root: boolean, ids?: readonly string[]): Promise<Ver
   return await verdicts(dataset, own, 'apptainer', env, root);
 }
 
-/** On the examples' unpacked folders, in place. */
+/** Runs on the examples' unpacked folders with Apptainer. */
 export async function onFolders(ids?: readonly string[]): Promise<Verdicts> {
   const { folder, built } = await lay(ids);
   return await verdicts(built.files.rootfs, folder, 'apptainer', {});

@@ -1,4 +1,4 @@
-/** Instances of several dataset families in one file on rootfs; the other runtime is in families.full.test.ts. */
+/** Tests instances of several dataset families in one file on rootfs. families.full.test.ts tests them on Docker. */
 import { familySuite } from './familysuite.ts';
 
 familySuite('rootfs');

@@ -1,4 +1,4 @@
-/** Instances of several dataset families in one file on Docker, by the same table of cases as on rootfs. */
+/** Tests instances of several dataset families in one file on Docker, with the same cases as on rootfs. */
 import { familySuite } from './familysuite.ts';
 
 familySuite('docker');

@@ -1,6 +1,6 @@
 /**
- * `swefarm health` over one instance of each family that is made without an engine, in one file: sound ones, one whose gold does not
- * mend it, one whose tests are decided by chance, and one whose setup fails. Each is told from the others.
+ * Tests `swefarm health` on one file with an instance of each family that is made without an engine: healthy instances, one whose gold
+ * does not fix it, one with random tests, and one whose setup fails. Each kind gets its own finding.
  */
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,10 +10,10 @@ import { parseLines, readLines, writeLines } from '../../src/lines.ts';
 import { NEW_FILE } from './predictions.ts';
 import { type Finding, openScene } from './scene.ts';
 
-/** Its parsers are a package of others, which a tools image must hold. */
+/** All families except Multi-SWE-bench, whose parsers are a separate package in a tools image. */
 const SOUND = FAMILY_NAMES.filter((name) => name !== 'multi-swe');
 
-/** Two rounds that agree in all of these are less likely than one in ten million. */
+/** Random tests: the probability that two rounds agree in all of them is below one in ten million. */
 const BY_CHANCE = Array.from({ length: 24 }, (_, index) => `tests/test_calc.py::test_${index}`);
 const THROW_COINS = `python3 -c "
 import random

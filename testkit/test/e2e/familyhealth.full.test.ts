@@ -1,6 +1,6 @@
 /**
- * `swefarm health` over instances of every family at once, with the parser image that Multi-SWE takes and a real package for those whose
- * images hold a conda environment: each as it is, and once more with a gold patch that does not mend it.
+ * Tests `swefarm health` on instances of every family, with the parser image of Multi-SWE-bench and a real package for families whose
+ * images have a conda environment: each instance unchanged, and with a gold patch that does not fix it.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
@@ -17,7 +17,7 @@ type Row = Record<string, unknown>;
 
 const scene = openScene();
 const { folder } = scene;
-/** By a name that says the form. */
+/** Rows by the name of their form. */
 const rows = new Map<string, Row>();
 
 beforeAll(async () => {
@@ -34,7 +34,7 @@ beforeAll(async () => {
   if (smith) rows.set('swesmith', smith);
 });
 
-/** The findings by instance, and what the command said. */
+/** Runs `swefarm health`, and returns the findings and the command's messages. */
 async function examined(name: string, dataset: readonly Row[]) {
   const path = await writeLines(join(folder, `${name}.jsonl`), dataset);
   const { code, stdout, stderr } =
@@ -42,7 +42,7 @@ async function examined(name: string, dataset: readonly Row[]) {
   return { code, stderr, findings: parseLines<Finding>(stdout) };
 }
 
-/** The families that the graders of sound instances name. */
+/** Graders of the healthy instances. */
 const GRADERS = [
   ...['multi-swe-bench', 'nemo-nv-internal-1', 'nemo-r2e-gym', 'open-swe', 'r2e-gym', 'scale-swe'],
   ...['swe-bench-live', 'swe-bench-pro', 'swe-lego', 'swe-rebench', 'swe-rebench-v2', 'swesmith-9b74ac0'],
@@ -61,7 +61,7 @@ test('an instance of every family is found sound: gold resolves it, nothing does
 test('gold that does not mend an instance is found out in every family that has it in a column', async () => {
   const changed = [...rows.values()].flatMap((row) => {
     const [column] = ['patch', 'fix_patch'].filter((name) => typeof row[name] === 'string');
-    // SWE-smith's patch makes the bug: one that makes none is another matter.
+    // The patch of a SWE-smith row adds the bug, so its rows are not changed.
     return column === undefined || String(row.repo).startsWith('swesmith/')
       ? []
       : [{ ...row, [column]: NEW_FILE }];

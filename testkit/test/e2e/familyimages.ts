@@ -1,4 +1,4 @@
-/** Images of trees for a Docker engine, above a small image of the host's own programs; they are removed in the end. */
+/** Builds Docker images of trees on top of a small image of the host's programs. Disposal removes the images. */
 import { execFileSync } from 'node:child_process';
 import type { ImageMaker } from '../../src/families/instances.ts';
 import { importTree } from '../../src/images/import.ts';
@@ -8,7 +8,7 @@ const SOCKET = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 
 export type FamilyImages = ImageMaker & AsyncDisposable & { base: string };
 
-/** @param owner part of the images' names, so that nobody else's are replaced */
+/** @param owner part of the images' names, so that images of other tests are not replaced */
 export async function openFamilyImages(owner: string): Promise<FamilyImages> {
   const { tree: root, version } = await minimalImage();
   const base = `swefarm-test/minimal:${version}`;

@@ -1,6 +1,6 @@
 /**
- * Instances of several dataset families in one file, graded on one runtime: gold, a patch that has nothing to do with the bug, one that
- * does not apply; and an agent that looks for the answer. Multi-SWE-bench is not graded here: its parsers are a package of others.
+ * Tests instances of several dataset families in one file on one runtime: gold, an unrelated patch, a patch that does not apply, and
+ * an agent that searches for the answer. Multi-SWE-bench is not graded here, because its parsers are a separate package.
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,14 +15,14 @@ import { type Line, openScene } from './scene.ts';
 
 const GRADED = FAMILY_NAMES.filter((name) => name !== 'multi-swe');
 
-/** All that lies where images of these families keep code and answers, and all that git holds. */
+/** Searches the folders in which images of these families have code and answers, and all git objects. */
 const LOOK = `cd / && grep -rlsE 'a [+] b|assert add.1, 2' /testbed /calc /app /home /root /r2e_tests /workspace /tmp
 for d in /testbed /calc /app /home/cli; do cd $d 2>/dev/null || continue
 git log --all --format='%H %s'; git tag; git reflog
 for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do git cat-file -p $o | grep -a 'a + b'; done; done
 env; hostname; cat /proc/self/mountinfo; echo looked`;
 
-/** The same table of cases on whichever runtime. */
+/** Runs the cases on a runtime. */
 export function familySuite(runtime: 'docker' | 'rootfs'): void {
   const scene = openScene();
   const { folder } = scene;
@@ -40,7 +40,7 @@ export function familySuite(runtime: 'docker' | 'rootfs'): void {
   });
   afterAll(() => images?.[Symbol.asyncDispose]());
 
-  /** Lines by instance of an evaluation of the same patch for each; null: gold. */
+  /** Evaluates the same patch for each instance and returns the lines by instance. Null: gold. */
   async function evaluated(run: string, patch: string | null): Promise<Map<string, Line>> {
     const ids = GRADED.map((family) => instances.get(family)?.id ?? '');
     const file = await writeLines(join(folder, `${run}.predictions.jsonl`), predictionsOf(ids, patch));

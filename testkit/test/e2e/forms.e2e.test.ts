@@ -1,4 +1,4 @@
-/** Families whose images hold a conda environment, with a real package and its real tests: gold, nothing, something else, and a search. */
+/** Tests families whose images have a conda environment, with a real package: gold, no change, an unrelated change, and a search. */
 import { exampleFormSuite } from './exampleforms.ts';
 
 exampleFormSuite('rootfs');

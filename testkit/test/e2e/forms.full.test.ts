@@ -1,4 +1,4 @@
-/** The same table of cases as in forms.e2e.test.ts, on Docker. */
+/** Runs the cases of forms.e2e.test.ts on Docker. */
 import { exampleFormSuite } from './exampleforms.ts';
 
 exampleFormSuite('docker');

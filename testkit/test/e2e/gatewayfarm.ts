@@ -1,4 +1,4 @@
-/** A farm as a trainer finds it: Redis, one worker and a gateway, each a process. */
+/** Starts a farm for a trainer: Redis, one worker and a gateway, each as a process. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gatewayUrl } from '../../src/launchers/commands.ts';
@@ -10,7 +10,7 @@ const TOKEN = 'the-token-of-this-farm';
 export type GatewayFarm = {
   folder: string;
   call: Call;
-  /** Posts a row to `/run`. @param entry the caller's */
+  /** Posts a row to `/run`. @param entry entry of the caller in the configuration */
   run(entry: string, row: Record<string, unknown>): Promise<{ status: number; text: string }>;
 };
 

@@ -1,6 +1,6 @@
 /**
- * One instance of our own for each place that outcomes are read from, in one run: gold gets its reward, an untouched tree none, and a
- * program of a dataset that fails costs its own rollout alone.
+ * Tests one instance for each source of outcomes, in one run: gold gets its reward, an untouched tree gets none, and a failing program
+ * of a dataset fails only its own rollout.
  */
 import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ import { type Line, openScene } from './scene.ts';
 const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 const TAG = 'swefarm-test/graders:1';
 
-/** Prints `adds: ok` or `adds: bad`, and ends as the test does. */
+/** Prints `adds: ok` or `adds: bad`, and exits with the test's code. */
 const CHECK = `python3 - <<'CHECK'
 import calc
 good = calc.add(2, 3) == 5

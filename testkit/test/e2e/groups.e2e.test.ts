@@ -1,4 +1,4 @@
-/** When a group, a step or a node is done before its rollouts are: by the real commands, on sandboxes that do little. */
+/** Tests groups, deadlines, refills, drained nodes and cancelled groups that end before all their rollouts, with the real commands. */
 
 import { sleep } from '@swefarm/shared';
 import { expect, test } from 'vitest';
@@ -10,7 +10,7 @@ import { openScene } from './scene.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
 const LONG = running('sleep 600');
-/** An empty patch is judged without a test: the quickest usable result. */
+/** A rollout with an empty patch, which is judged without tests and so gives the fastest result. */
 const QUICK = running();
 const BROKEN: TurnInput[] = [{ fault: { kind: 'garbage' } }];
 

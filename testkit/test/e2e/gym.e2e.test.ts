@@ -1,4 +1,4 @@
-/** Answers to `/run` of a real farm, over scripted policies, by the rules of the trainer that consumes them. */
+/** Tests answers to `/run` of a real farm with scripted policies, by the rules of the trainer that consumes them. */
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseRolloutId } from '@swefarm/shared';
@@ -41,7 +41,7 @@ async function rollout(entry: string, policy: Policy): Promise<Consumed & { text
   const { think, before, meanwhile, ...options } = policy;
   const { conversations } = twentyTurns();
   const [resolves = []] = conversations[0]?.variants ?? [];
-  // Three turns are enough: a look, the fix, the end.
+  // Three turns suffice: a command that looks around, the fix, and the submit.
   const turns = resolves.slice(-3).map((turn) => (think ? { ...turn, think: 'Let me see.' } : turn));
   await using server = await startScriptedPolicy({ ...options, script: conversation(turns) });
   await before?.(server);
@@ -103,14 +103,14 @@ test('a sync trainer: a rollout that said nothing is replaced under the held cal
 });
 
 test('new weights in the middle: one contiguous sample of both versions, and nothing of the update counts as failed', async () => {
-  // The engine breaks off every second turn from here on, until it has its new weights.
+  // The engine aborts the second turn until it has new weights.
   const sample = await rollout('echo', {
     faults: [{ kind: 'aborted', turn: 1 }],
     before: (server) => announce({ version: 'w1', endpoints: [server.url], state: 'serving' }),
     async meanwhile(server) {
       await expect.poll(() => server.stats().faults.aborted ?? 0, { timeout: 120_000 }).toBeGreaterThan(0);
       await announce({ state: 'updating' });
-      // As an engine that loads weights: its answers break until the worker has heard, which takes its next break or a second.
+      // An engine that loads weights aborts answers. The worker learns of the update at its next aborted answer, or within a second.
       await delay(2_000);
       await server.setFault();
       await announce({ version: 'w2', state: 'serving' });
@@ -125,7 +125,7 @@ test('weights that are too old end a rollout in the middle of a turn; one that b
     faults: [{ kind: 'silence', turn: 1 }],
     before: (server) => announce({ version: 'w1', endpoints: [server.url], state: 'serving' }),
     async meanwhile(server) {
-      // The gateway's probe of the endpoint meets the fault too, perhaps before the rollout has begun.
+      // The fault also hits the gateway's probe of the endpoint, possibly before the rollout has begun.
       const silenced = () => Object.entries(server.stats().rollouts).filter(([, { faults }]) => faults > 0);
       await expect
         .poll(() => silenced().some(([name]) => name.includes(EXAMPLE_ID)), { timeout: 120_000 })

@@ -1,4 +1,4 @@
-/** The registry of instances from end to end: filled by one command, heeded by the next, and known to the workers in between. */
+/** Tests the registry of instances: `swefarm health` writes it, later commands read it, and workers get its findings. */
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
@@ -6,7 +6,7 @@ import { parseLines, readLines, writeLines } from '../../src/lines.ts';
 import { type Line, openScene } from './scene.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
-/** Its tests never start; what it prints tells of its surroundings. */
+/** Id of an instance whose tests never start. Its script prints environment variables. */
 const SILENT = 'broken__row-1';
 const EVAL_SCRIPT = `#!/bin/bash
 echo "surroundings: $TZ $LANG $PYTHONHASHSEED"

@@ -1,9 +1,9 @@
-/** A dataset of one row for runs on the host, where no image is needed. */
+/** Makes a dataset of one row for runs on the host, which need no image. */
 import { join } from 'node:path';
 import { writeLines } from '../../src/lines.ts';
 import { commitTree, headOf, writeTree } from '../../src/repository.ts';
 
-/** One row whose image is a folder with a work tree: what the dry run on the host takes. */
+/** Writes a dataset with one row whose image is a folder with a work tree, for the runtime `host`. */
 export async function writeRow(folder: string): Promise<string> {
   const tree = join(folder, 'tree');
   await writeTree(tree, { file: 'one\n' });

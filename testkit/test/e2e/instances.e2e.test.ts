@@ -1,6 +1,6 @@
 /**
- * Ten real SWE-bench and SWE-Gym instances, where the folder with their recipes stands beside the repository: gold
- * resolves all of them, an untouched tree none, and every named test has the verdict that the dataset records.
+ * Tests ten real SWE-bench and SWE-Gym instances, if the folder with their recipes is beside the repository: gold resolves all of
+ * them, an untouched tree none, and every named test has the outcome that the dataset records.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -19,10 +19,10 @@ const run = promisify(execFile);
 
 type Row = { instance_id: string; image: string; FAIL_TO_PASS: string[]; PASS_TO_PASS: string[] };
 
-/** What a busy machine takes to build all. */
+/** Time in ms that a busy machine needs to build all images. */
 const BUILD_MS = 30 * 60_000;
 
-/** Builds what the engine lacks: about half a minute an image on an empty machine. */
+/** Builds the images that the engine lacks, in about half a minute each on an idle machine. */
 async function ensureImages(instances: readonly Row[]): Promise<void> {
   const present = (await run('docker', ['images', '--format', '{{.Repository}}:{{.Tag}}'])).stdout.split(
     '\n',
@@ -31,7 +31,7 @@ async function ensureImages(instances: readonly Row[]): Promise<void> {
   if (missing.length === 0) return;
   const folder = temporaryFolder('instances');
   await cp(SOURCE, folder, { recursive: true });
-  // After a commit of many files git would pack them in the background, under the engine that reads them.
+  // git must not pack files in the background while the engine reads them.
   const git = { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'gc.auto', GIT_CONFIG_VALUE_0: '0' };
   const env = { ...process.env, ...git, SWEB_CACHE: join(ROOT, '.swefarm/cache/instances') };
   const ids = missing.map((row) => row.instance_id);
@@ -47,7 +47,7 @@ if (!existsSync(SOURCE)) {
 } else {
   const dataset = join(SOURCE, 'instances.jsonl');
   const instances = await readLines<Row>(dataset);
-  // Once, and not in the time of a test.
+  // The images are built once, outside the timeout of a test.
   beforeAll(() => ensureImages(instances), BUILD_MS);
   describe.each(['docker', 'rootfs'] as const)('ten real instances on %s', (runtime) => {
     test.each(['golden', 'noop'] as const)('agent %s', async (agent) => {

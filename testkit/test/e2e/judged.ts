@@ -1,9 +1,9 @@
-/** What a dataset comes to with one agent that needs no model: `swefarm rollout`, two at a time, and the lines it wrote. */
+/** Runs `swefarm rollout` with an agent that needs no model, two rollouts at a time, and returns the lines. */
 import { type Account, runCommand, words } from '../../src/launchers/commands.ts';
 import { readLines } from '../../src/lines.ts';
 import type { Line } from './scene.ts';
 
-/** Throws what the command said when not every rollout was judged. @param env names the state and scratch folders */
+/** Throws an Error with the command's messages unless every rollout was judged. @param env names the state and scratch folders */
 export async function judgedLines(
   agent: 'golden' | 'noop',
   on: { dataset: string; runtime: string; output: string },

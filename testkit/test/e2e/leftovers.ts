@@ -1,11 +1,11 @@
-/** What a farm may have left on this machine after its work: each list must be empty. */
+/** Lists what a farm left on this machine and in Redis. Each list must be empty. */
 import { execFile } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** Names of containers, running or not, that carry a worker's mark. */
+/** Returns the ids of containers, running or not, with the label of one of the workers. */
 export async function containersOf(workers: readonly string[]): Promise<string[]> {
   const found: string[] = [];
   for (const worker of workers) {
@@ -15,23 +15,23 @@ export async function containersOf(workers: readonly string[]): Promise<string[]
   return found;
 }
 
-/** Entries of the scratch folder of stopped workers. */
+/** Returns the entries of the scratch folder of stopped workers. */
 export async function scratchOf(folder: string): Promise<string[]> {
   return (await readdir(folder)).filter((name) => !name.startsWith('.'));
 }
 
-/** Processes whose environment or command line mentions the scratch folder. */
+/** Returns the processes whose command line has the path of the folder. */
 export async function processesOf(folder: string): Promise<string[]> {
   const { stdout } = await run('ps', ['-eo', 'pid,args'], { maxBuffer: 64 * 1024 ** 2 });
   const lines = stdout.split('\n').filter((line) => line.includes(folder));
   return lines.map((line) => line.slice(0, 200));
 }
 
-/** The farm's own few keys, one each however many runs there were; the index of runs and artifacts sheds what has lapsed. */
+/** The farm's own keys, whose number does not depend on the number of runs. Expired entries are removed from the indexes among them. */
 const OWN =
   /:(farm-id|runs|unfinished|drained|workers|cancel-epoch|totals:\w+|artifacts:(bytes|expiry|used)|rollouts:(events|id|meta|marker|stalled-check))$/;
 
-/** Keys that would stay for ever: no life time, and not the farm's own. */
+/** Returns the keys without an expiry, except the farm's own keys. */
 export async function endlessKeys(redisUrl: string): Promise<string[]> {
   const { port, password } = new URL(redisUrl);
   const env = { ...process.env, REDISCLI_AUTH: password };

@@ -1,4 +1,4 @@
-/** Test logs of 50 MB, and ones made to stall readers, graded by a worker that holds 64 other rollouts: none loses its lock. */
+/** Tests that a worker with 64 running rollouts loses no lock while it grades logs of 50 MB and logs that slow down parsers. */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
@@ -15,7 +15,7 @@ const HOSTILE = {
   stalling: "w('_' * 3000000)",
 } as const;
 
-/** Rows whose tests print what a line of Python says, then the one result that counts. */
+/** Writes rows whose tests run a line of Python, which prints the log, and then print the one counted result. */
 async function hostileRows(from: string, to: string): Promise<void> {
   const [row] = await readLines<object>(from);
   const rows = Object.entries(HOSTILE).map(([name, prints]) => ({
@@ -42,7 +42,7 @@ test('64 rollouts keep their locks beside hostile logs', async () => {
   const worker = await scene.worker`--runtime rootfs --concurrency ${LIVE + 2}`;
   const run = await scene.submit`--dataset ${built.files.default} --agent mini --group-size ${LIVE}
     --policy-url ${policy.url} --model scripted`;
-  // Beside them, in the two slots that are left.
+  // The evaluations use the two remaining slots.
   const graded = join(folder, 'graded.jsonl');
   await scene.done`eval --dataset ${hostile} --predictions gold --run-id hostile --no-local-worker
     --logs-dir ${folder}/logs --report-dir ${folder} --output ${graded}`;

@@ -1,7 +1,7 @@
 /**
- * A real Prometheus finds gateway and workers through /sd and scrapes a run whose outcomes are known beforehand, over
- * the kill of a worker: what it says is exactly that. Every query of every panel runs on it, every alert fires and
- * clears for promtool, and the one about infrastructure reaches a webhook through a real Alertmanager.
+ * Tests metrics with a real Prometheus, which finds gateway and workers through /sd and scrapes a run with known outcomes, during
+ * which a worker is killed. Every query of every panel runs, every alert fires and clears in promtool, and the alert about
+ * infrastructure reaches a webhook through a real Alertmanager.
  */
 import { execFile } from 'node:child_process';
 import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
@@ -25,22 +25,22 @@ const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '../../..');
 const PROMETHEUS = join(ROOT, 'dashboards/prometheus');
 const TOKEN = 'a-token-for-prometheus';
-/** Loaded machines are slow; nothing here asserts how fast. */
+/** Timeout of polls, long enough for loaded machines. */
 const PATIENCE = { timeout: 120_000, interval: 250 };
 
 const ROLLOUTS = 12;
 const TURN_LIMIT = 6;
-/** What the four variants of the script come to, three rollouts each. */
+/** Results of the four variants of the script, three rollouts each. */
 const KNOWN = { judged: 9, resolved: 3, failed: 3, turns: 3 * (4 + 3 + TURN_LIMIT) };
 
-/** Panels that rightly show nothing after the run: no rollout is bound to an endpoint then, all tests start, and all calls are read. */
+/** Panels that are empty after the run: no rollout is bound to an endpoint, all tests have started, and all tool calls were parsed. */
 const RESTING = [
   'Swefarm: queue and Redis: Policy endpoints',
   'Swefarm: nodes: Control evaluations',
   'Swefarm: training: Tool calls that cannot be read',
 ];
 
-/** Resolves; a wrong fix; never hands in; refused by the endpoint. Each thinks long enough to be seen and killed. */
+/** Variants: a fix, a wrong fix, no submit, and a refusal by the endpoint. The first turn is slow, so that Prometheus sees the rollout. */
 function script(): ScriptInput {
   const file = join(ROOT, 'examples/policy/examples.yaml');
   const parse = loadScript(file).conversations.find(({ name }) => name?.startsWith('parse'));
@@ -51,7 +51,7 @@ function script(): ScriptInput {
   return conversation(...variants);
 }
 
-/** The configuration that ships, with this test's address, and intervals that a test can wait for. */
+/** Writes the shipped configuration with this test's addresses and short intervals. */
 async function configuration(folder: string, gateway: string, alertmanager: string): Promise<string> {
   await writeFile(join(folder, 'token'), TOKEN);
   for (const name of ['rules.yml', 'alerts.yml']) await cp(join(PROMETHEUS, name), join(folder, name));
@@ -100,7 +100,7 @@ async function panelQueries(): Promise<{ panel: string; expr: string }[]> {
     panels.flatMap((panel) =>
       (panel.targets ?? []).map(({ expr }) => ({
         panel: `${title}: ${panel.title}`,
-        // As Grafana fills them in: all kinds, all nodes, a window that holds the run.
+        // The values that Grafana would insert: all kinds, all nodes, and a window that includes the run.
         expr: expr.replaceAll(/\$(kind|node)\b/g, '.*').replaceAll('$window', '5m'),
       })),
     ),
@@ -152,7 +152,7 @@ test('Prometheus says exactly what is known of a run over the death of a worker,
     const collect = scene.start`collect ${runId} --output ${output}`;
     started.push(collect);
 
-    // Seen at work by one scrape, dead before the next.
+    // One scrape sees the worker busy, and the worker is dead before the next scrape.
     const busy = () => value(prometheus, 'swefarm_worker_active_rollouts{node="alpha"}');
     await expect.poll(busy, PATIENCE).toBeGreaterThan(0);
     alpha.kill('SIGKILL');
@@ -185,10 +185,10 @@ test('Prometheus says exactly what is known of a run over the death of a worker,
       const values = await Promise.all(expressions.map((expr) => value(prometheus, expr)));
       return Object.fromEntries(expressions.map((expr, i) => [expr, values[i]]));
     };
-    // An attempt is counted a moment after its result, perhaps in the next scrape.
+    // An attempt is counted after its result, possibly in the next scrape.
     await expect.poll(text, PATIENCE).toEqual(known);
 
-    // The dead worker is forgotten by discovery, and counted; the living one and the gateway stay.
+    // Discovery drops the dead worker, which is counted as lost, and still lists the living worker and the gateway.
     await expect.poll(living, PATIENCE).toEqual(['beta', 'gateway']);
     await expect.poll(() => value(prometheus, 'swefarm_workers_lost_total'), PATIENCE).toBe(1);
 
@@ -203,7 +203,7 @@ test('Prometheus says exactly what is known of a run over the death of a worker,
         .map(({ panel, expr }) => `${panel}: ${expr}`);
     };
     await expect.poll(silent, PATIENCE).toEqual([]);
-    // While rollouts ran those had data too.
+    // The panel of endpoints had data while rollouts ran.
     expect(
       await value(prometheus, 'max(max_over_time(swefarm_policy_endpoint_rollouts[10m]))'),
     ).toBeGreaterThan(0);
@@ -218,7 +218,7 @@ test('Prometheus says exactly what is known of a run over the death of a worker,
     await expect
       .poll(() => webhook.notices.map(({ labels }) => labels.alertname), PATIENCE)
       .toContain('SwefarmWorkerLost');
-    // One line of the log alone explains a rollout.
+    // One log line has the outcome of a rollout and its earlier attempts.
     expect(beta.stderr()).toMatch(/"outcome":"(judged|failed)".*"before":\["lost"\]/);
   } finally {
     for (const one of started) one.kill('SIGKILL');

@@ -1,4 +1,4 @@
-/** Six families in one run, two rollouts each; mixed.full.test.ts has 40 instances and 320 rollouts. */
+/** Tests six families in one run, with two rollouts of each instance. mixed.full.test.ts has over 300 rollouts. */
 import { expect, test } from 'vitest';
 import { smallInstances } from './mixedrows.ts';
 import { expectMixedRun } from './mixedrun.ts';

@@ -1,6 +1,6 @@
 /**
- * Over 300 rollouts of many families in one run, in groups of 8: three that mend it, three that do not, one that breaks it, one that does
- * nothing. Nobody examined the instances before. Prints the price of trust: second evaluations and controls as a share of all.
+ * Tests over 300 rollouts of many families in one run, in groups of 8: three fix the bug, three do not, one breaks the code, one does
+ * nothing. The instances have no health findings. Prints the share of second evaluations and controls in all evaluations.
  */
 import { expect, test } from 'vitest';
 import { packageInstances } from './mixedpackages.ts';
@@ -13,7 +13,7 @@ const GROUP: (typeof DEEDS)[number][] = [
   ...(['mends it', 'edits the tests', 'does nothing', 'mends it'] as const),
 ];
 const COPIES = 6;
-/** Of gold patches of real datasets one in twenty has a sign (docs/trust.md): here the fix of every sixth group that would edit tests. */
+/** In every sixth group, "edits the tests" is a fix with a sign. In real datasets one gold patch in 20 has a sign (docs/trust.md). */
 const SIGNED_EACH = 6;
 
 const withSign = (one: MixedInstance): MixedInstance => ({

@@ -1,4 +1,4 @@
-/** Instances for a mixed dataset that take a real package with its real tests. */
+/** Makes instances with a real package and its tests for a mixed dataset. */
 import { join } from 'node:path';
 import { buildExamples } from '../../src/examples/build.ts';
 import { smithParse } from '../../src/families/smith.ts';
@@ -6,7 +6,7 @@ import { makeExampleInstances } from './exampleinstances.ts';
 import type { MixedInstance } from './mixedrows.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
-/** Commands for the example `parse`. @param apply how git makes the fix of the row's patch */
+/** Returns the commands for the example `parse`. @param apply git command that applies the row's patch as a fix */
 const parseCommands = (patch: string, apply: string): MixedInstance['commands'] => ({
   'mends it': `${apply} <<'SWEFARM_PATCH'\n${patch.endsWith('\n') ? patch : `${patch}\n`}SWEFARM_PATCH`,
   'does something else': 'echo note >NOTES.txt',
@@ -15,7 +15,7 @@ const parseCommands = (patch: string, apply: string): MixedInstance['commands'] 
   'edits the tests': "printf 'def test_nothing():\\n    pass\\n' >tests/test_parse.py",
 });
 
-/** SWE-bench's own form, SWE-smith's, SWE-rebench V1's. */
+/** Makes instances in the forms of SWE-bench, SWE-smith and SWE-rebench V1. */
 export async function packageInstances(folder: string): Promise<MixedInstance[]> {
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: join(folder, 'example') });
   const [given] = built.rows;

@@ -1,10 +1,10 @@
-/** A dataset of many families in one file, what the agent of each rollout does, and the reward that each must have. */
+/** A dataset of many families in one file, with the actions of the agents and the expected rewards. */
 import { join } from 'node:path';
 import { FAMILY_NAMES, makeFamilyInstances } from '../../src/families/instances.ts';
 import { running, type ScriptInput } from '../../src/policy/script.ts';
 import { commitTree, headOf, writeTree } from '../../src/repository.ts';
 
-/** What the agent does, by the index of its rollout in its group. */
+/** Actions of an agent. */
 export const DEEDS = [
   'mends it',
   'does nothing',
@@ -17,12 +17,12 @@ type Deed = (typeof DEEDS)[number];
 
 export type MixedInstance = {
   id: string;
-  /** As the report names it. */
+  /** Name of the family in the report. */
   family: string;
   row: object;
-  /** Shell commands that do it; a deed without one is to hand in an untouched tree. */
+  /** Shell commands for the actions. Without a command, the agent submits an untouched tree. */
   commands: Partial<Record<Deed, string>>;
-  /** Where it is not 1 for the fix and 0 for all else. */
+  /** Expected rewards that differ from 1 for the fix and 0 for other actions. */
   rewards?: Partial<Record<Deed, number>>;
 };
 
@@ -41,7 +41,7 @@ const CALC_COMMANDS: MixedInstance['commands'] = {
     "printf 'def test_add():\\n    pass\\ndef test_zero():\\n    pass\\n' >tests/test_calc.py",
 };
 
-/** Four checks, each worth a quarter. */
+/** Four checks, each with a quarter of the reward. */
 const CHECKS = `import json
 try:
     from calc import add
@@ -51,7 +51,7 @@ except SyntaxError:
 json.dump({"reward": sum(right) / 4, "right": sum(right)}, open("/tmp/reward.json", "w"))
 `;
 
-/** A row with an environment and a plan of its own, whose grader gives a number. */
+/** Makes a row with its own environment and plan, whose grader returns a number. */
 async function scored(folder: string): Promise<MixedInstance> {
   const repository = join(folder, 'scored/testbed');
   await writeTree(repository, { 'calc.py': 'def add(a, b):\n    return a - b\n' });
@@ -70,7 +70,7 @@ async function scored(folder: string): Promise<MixedInstance> {
   };
   const commands = { ...CALC_COMMANDS, 'mends it wrongly': calc('a + abs(b)') };
   delete commands['edits the tests'];
-  // The tree as it is has add(0, 0) right; a patch of nothing is not graded.
+  // The untouched tree passes the check of add(0, 0), but an empty patch is not graded.
   const rewards = { 'mends it wrongly': 0.5, 'does something else': 0.25 };
   return { id, family: 'custom', row, commands, rewards };
 }
@@ -80,7 +80,7 @@ const FAMILY_OF: Readonly<Record<string, string>> = {
   'swe-bench-live with its own parser': 'swe-bench-live',
 };
 
-/** Instances of six families that take no package manager, in small trees above the host's own system. */
+/** Makes instances of families that need no package manager, as small trees on top of the host's system. */
 export async function smallInstances(folder: string): Promise<MixedInstance[]> {
   const others = ['multi-swe', 'r2e-gym as NeMo Gym posts it', 'nv-internal-1'];
   const names = FAMILY_NAMES.filter((name) => !others.includes(name));
@@ -93,11 +93,11 @@ export async function smallInstances(folder: string): Promise<MixedInstance[]> {
   return [...small, await scored(folder)];
 }
 
-/** The deeds of one group in the order of its rollouts. Each group begins elsewhere, so that no deed is always the first. */
+/** Returns the actions of a group by rollout index. Each group begins with another action, so that no action is always the first. */
 export const deedsOf = (deeds: readonly Deed[], group: number): Deed[] =>
   deeds.map((deed, index) => deeds[(index + group) % deeds.length] ?? deed);
 
-/** The policy of a run over these instances: each rollout of a group has an agent of its own. */
+/** Returns the policy's script for these instances, with one action for each rollout of a group. */
 export function scriptOf(instances: readonly MixedInstance[], deeds: readonly Deed[]): ScriptInput {
   return {
     conversations: instances.map(({ id, commands }, group) => ({
@@ -110,7 +110,7 @@ export function scriptOf(instances: readonly MixedInstance[], deeds: readonly De
   };
 }
 
-/** The same instances under more ids, where a column names the id. */
+/** Copies the instances under further ids, if their rows have the column instance_id. */
 export function copiesOf(instances: readonly MixedInstance[], copies: number): MixedInstance[] {
   return instances.flatMap((one) => {
     if (!('instance_id' in one.row)) return [one];

@@ -1,4 +1,4 @@
-/** One run over a dataset of many families: every reward as expected, and a report by family. */
+/** Runs a dataset of many families, and checks all rewards and the report by family. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePort } from '@swefarm/shared';
@@ -10,7 +10,7 @@ import type { Line, Scene } from './scene.ts';
 
 type Cut = { total: number; judged: number; mean_reward: number | null; instances: number };
 
-/** What the report must say of each family. */
+/** Returns the expected figures of each family in the report. */
 function expectedCuts(instances: readonly MixedInstance[], deeds: readonly (typeof DEEDS)[number][]) {
   const cuts: Record<string, Partial<Cut>> = {};
   for (const [family, own] of Map.groupBy(instances, (one) => one.family)) {
@@ -24,14 +24,14 @@ function expectedCuts(instances: readonly MixedInstance[], deeds: readonly (type
   return cuts;
 }
 
-/** How often the worker on this port ran tests, by purpose. */
+/** Returns how often the worker with this metrics port ran tests, by purpose. */
 async function evaluations(port: number): Promise<Record<string, number>> {
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   const found = text.matchAll(/^swefarm_evaluation_runs_total\{purpose="(\w+)"\} (\d+)/gm);
   return Object.fromEntries([...found].map(([, purpose, count]) => [purpose, Number(count)]));
 }
 
-/** Returns how often tests ran, by purpose. */
+/** Runs the instances and fails unless all rewards are as expected. Returns how often tests ran, by purpose. */
 export async function expectMixedRun(
   scene: Scene,
   instances: readonly MixedInstance[],
@@ -48,7 +48,7 @@ export async function expectMixedRun(
   Object.assign(env, { SWEFARM_REDIS_URL: redis.url, SWEFARM_PARSER_IMAGE: `host+dir:${tools}` });
   const port = await freePort();
   await using _worker = await scene.worker`--runtime rootfs --concurrency 3 --metrics-port ${port}`;
-  // Code that breaks the tests is judged too, although nobody knows beforehand whether gold is healthy.
+  // The instances have no health findings, and yet code that breaks the tests must be judged.
   await scene.done`submit --dataset ${dataset} --agent mini --output ${output} --policy-url ${policy.url}
     --model scripted --group-size ${deeds.length} --kind training`;
   const lines = await readLines<Line>(output);

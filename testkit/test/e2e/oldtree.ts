@@ -1,4 +1,4 @@
-/** The sources of an earlier commit in a folder of their own, ready to run beside ours with the packages that we have. */
+/** Checks out the sources of an earlier commit in a new folder, to run with this repository's packages. */
 import { execFile } from 'node:child_process';
 import { mkdir, readdir, symlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -9,7 +9,7 @@ import { temporaryFolder } from '../temporaryfolder.ts';
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '../../..');
 
-/** @throws Error that says why, when this checkout does not have the commit */
+/** Returns the folder. @throws Error with the remedy when this checkout lacks the commit */
 export async function checkOut(commit: string): Promise<string> {
   await run('git', ['-C', ROOT, 'cat-file', '-e', `${commit}^{commit}`]).catch((cause: unknown) => {
     throw new Error(
@@ -25,7 +25,7 @@ export async function checkOut(commit: string): Promise<string> {
   return path;
 }
 
-/** Every package that we have, but its own sources under the names of ours; `path`: where those sources lie. */
+/** Links all installed packages into `path`, where `@swefarm` names the sources in `path`. */
 export async function linkPackages(path: string): Promise<void> {
   const modules = join(path, 'node_modules');
   await mkdir(join(modules, '@swefarm'), { recursive: true });

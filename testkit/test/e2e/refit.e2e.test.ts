@@ -1,4 +1,4 @@
-/** A weight update in the middle of a step, on the whole farm: the servers go away and come back, and nobody is the worse for it. */
+/** Tests a weight update in the middle of a step: the servers become unavailable and return, and no rollout fails. */
 import { expect, onTestFinished, test } from 'vitest';
 import { startRedis } from '../../src/launchers/redis.ts';
 import { conversation } from '../../src/policy/script.ts';
@@ -14,7 +14,7 @@ test('rollouts wait for new weights without patience, and go on where they were'
   await using policy = await startScriptedPolicy({
     script: conversation([{ think: 'Well.', command: 'pwd', repeat: TURNS - 1 }, { submit: true }]),
     template: 'strips-thinking',
-    // The commands below start in seconds on a busy machine; by then the turns must not be over.
+    // The delay ensures that the turns last until the commands below have started on a busy machine.
     delay: { fixed_ms: 1_200 },
   });
   const scene = openScene({
@@ -26,7 +26,7 @@ test('rollouts wait for new weights without patience, and go on where they were'
   onTestFinished(() => worker.kill('SIGKILL'));
 
   await scene.done`policy set train --policy-version step-1 --endpoint ${policy.url}`;
-  // Nothing of the update may be paid out of patience and time limit.
+  // The update must use up neither the patience nor the time limit of a request.
   const run = await scene.submit`--dataset ${await writeRow(scene.folder)} --group-size ${ROLLOUTS} --no-eval
     --activate true --policy-name train --model scripted --token-mode token-in --require-tokens
     --patience 0 --request-timeout 30`;
@@ -35,7 +35,7 @@ test('rollouts wait for new weights without patience, and go on where they were'
 
   await scene.done`policy set train --state updating`;
   await policy.setFault({ kind: 'refuse' });
-  // Its rollouts stay bound, and the endpoint that is away is not held to be at fault.
+  // Its rollouts stay bound, and the unavailable endpoint is not set aside.
   await expect
     .poll(async () => JSON.parse(await scene.done`policy show train`), {
       timeout: 60_000,

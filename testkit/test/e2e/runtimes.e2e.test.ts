@@ -1,4 +1,4 @@
-/** Runtimes of clusters under the whole farm: one of our own examples; all of them are in runtimes.full.test.ts. */
+/** Tests Podman and Apptainer with one example. runtimes.full.test.ts tests all examples. */
 import { expect, test } from 'vitest';
 import { apptainerPresent, onPodman, onSif } from './examples.ts';
 import { EXAMPLE_ID } from './scripts.ts';

@@ -1,4 +1,4 @@
-/** Every example on the runtimes of clusters, in each form that its image may have. */
+/** Tests every example on Podman and Apptainer, with each form of its image. */
 import { expect, test } from 'vitest';
 import { onFolders, onPodman, onSif } from './examples.ts';
 

@@ -1,4 +1,4 @@
-/** What tests of the farm as processes share: a folder of their own, and the farm's commands, which leave their state in it. */
+/** Shared by tests of the farm as processes: a folder, and the farm's commands, whose state is in the folder. */
 import { join } from 'node:path';
 import type { InstanceHealth, Report, Result, Trajectory } from '@swefarm/shared';
 import { expect } from 'vitest';
@@ -21,7 +21,7 @@ export type Scene = {
   env: Record<string, string>;
   /** Runs `swefarm` to its end. */
   swefarm(...line: Words): Promise<Finished>;
-  /** Runs `swefarm` to its end, which must be a good one, and returns its standard output. */
+  /** Runs `swefarm`, which must exit with 0, and returns its standard output. */
   done(...line: Words): Promise<string>;
   /** Submits a run, and returns its id. */
   submit(...line: Words): Promise<string>;
@@ -36,18 +36,18 @@ export type Scene = {
   start(...line: Words): Started;
   /** Starts a worker, and waits until it is ready. */
   worker(...line: Words): Promise<Started>;
-  /** What is known of one rollout of an output file. @param rollout `FILE#INSTANCE.INDEX` */
+  /** Returns the artifact of a rollout of an output file. @param rollout `FILE#INSTANCE.INDEX` */
   show(rollout: string): Promise<Shown>;
-  /** All that the agent of a rollout was told and has seen, in one text. */
+  /** Returns all messages that the agent of a rollout received, in one text. */
   seen(rollout: string): Promise<string>;
-  /** Fails when stopped workers left files, a process, or a key of SWEFARM_REDIS_URL that has no end. */
+  /** Fails when stopped workers left files, a process, or a Redis key without an expiry. */
   expectNothingLeft(): Promise<void>;
 };
 
 /** A rollout in an output file. */
 export type Line = Result & { report: Report | null };
 
-/** What `swefarm health` prints of an instance. */
+/** A line that `swefarm health` prints for an instance. */
 export type Finding = InstanceHealth & { instance_id: string };
 
 type Bucket = { success: string[]; failure: string[] };
@@ -114,7 +114,7 @@ export function openScene(more: Record<string, string> = {}): Scene {
 
 export type Call = (method: string, path: string, body?: unknown) => Promise<Response>;
 
-/** Calls a gateway with a token. */
+/** Returns a function that calls a gateway with a token. */
 export const callerOf =
   (url: string, token: string): Call =>
   (method, path, body) => {

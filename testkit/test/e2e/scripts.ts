@@ -1,4 +1,4 @@
-/** Many rollouts of 20 turns over our own example: the real fix or a wrong one, after commands that only look around. */
+/** Scripts for rollouts of 20 turns on the example `parse`: the fix or a wrong fix, after commands that only read. */
 import { resolve } from 'node:path';
 import { readLines, writeLines } from '../../src/lines.ts';
 import { conversation, loadScript, type ScriptInput, type TurnInput } from '../../src/policy/script.ts';
@@ -7,7 +7,7 @@ const EXAMPLES = resolve(import.meta.dirname, '../../../examples/policy/examples
 export const EXAMPLE_ID = 'r1chardj0n3s__parse-1.20.2';
 const TURNS = 20;
 
-/** Even rollout indexes resolve, odd ones hand in a wrong fix. @param first runs before all else */
+/** Makes a script: even indices resolve, odd indices submit a wrong fix. @param first command of the first turn */
 export function twentyTurns(first?: string): ScriptInput {
   const parse = loadScript(EXAMPLES).conversations.find(({ name }) => name?.startsWith('parse'));
   const looks = ['ls', 'git status --short', 'wc -l parse.py', 'head -5 parse.py', 'grep -c def parse.py'];
@@ -26,8 +26,8 @@ export function twentyTurns(first?: string): ScriptInput {
 }
 
 /**
- * For many rollouts whose grading is not what is tested: their images have what the row installs once more before each run of its
- * tests, which is two thirds of what an evaluation costs. Answers the dataset's new path.
+ * Copies the dataset without install commands, and returns the new path. The images already have the installed packages, and the
+ * installation takes two thirds of the time of an evaluation.
  */
 export async function withoutInstall(dataset: string): Promise<string> {
   const rows = await readLines<object>(dataset);

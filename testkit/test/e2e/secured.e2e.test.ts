@@ -1,6 +1,6 @@
 /**
- * The farm as SECURITY.md asks for it: Redis over TLS with the users that `swefarm acl` writes, a gateway with a token, a policy
- * with a key. A whole run is judged, and no secret is found in anything that a process says, writes or shows.
+ * Tests the farm as SECURITY.md recommends it: Redis over TLS with the users of `swefarm acl`, a gateway with a token, a policy
+ * with a key. A complete run is judged, and no output, file or command line of a process has a secret.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, readFile } from 'node:fs/promises';
@@ -39,13 +39,13 @@ test('a run under ACL users over TLS; no secret in logs, results, artifacts, ps 
   const tls = await makeCertificates(join(folder, 'tls'));
   const redis = stack.use(await startSecuredRedis({ aclFile: join(acl, 'users.acl'), tls }));
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: folder });
-  // A look for secrets first, then the fix.
+  // The agent first searches for secrets, then fixes the bug.
   const [resolves = []] = twentyTurns().conversations[0]?.variants ?? [];
   const look = { command: 'env; cat /proc/*/environ 2>/dev/null | tr "\\0" "\\n"; ps axww' };
   const script = conversation([look, ...resolves.slice(-3)]);
   const policy = stack.use(await startScriptedPolicy({ script, apiKey: API_KEY }));
   const common = { ...env, SWEFARM_REDIS_URL: redis.url, SWEFARM_REDIS_TLS_CA: tls.ca };
-  // An endpoint of a caller's: it writes down what it is shown, and wants a key.
+  // An attacker's endpoint, which records the authorization headers and asks for a key.
   const shownThere: (string | undefined)[] = [];
   const attacker = createServer((request, response) => {
     shownThere.push(request.headers.authorization);
@@ -53,7 +53,7 @@ test('a run under ACL users over TLS; no secret in logs, results, artifacts, ps 
   });
   const attackerUrl = `http://127.0.0.1:${await listen(attacker)}/v1`;
   stack.defer(() => void attacker.close());
-  // One logs in by variables, the other by the URL.
+  // The worker logs in with variables, the producer with the URL.
   const login = `${producer?.SWEFARM_REDIS_USERNAME}:${producer?.SWEFARM_REDIS_PASSWORD}@`;
   Object.assign(env, common, {
     SWEFARM_REDIS_URL: redis.url.replace('//', `//${login}`),
@@ -90,13 +90,13 @@ test('a run under ACL users over TLS; no secret in logs, results, artifacts, ps 
   const artifacts = await Promise.all(
     parsed.map(({ rollout_id }) => ask(`/v1/rollouts/${rollout_id}/artifact`)),
   );
-  // The look reached the artifact: what it does not show was not there.
+  // The artifact has the output of the search, so a missing secret was not visible.
   expect(artifacts[0]).toContain('HOME=');
   const status = await scene.swefarm`status ${run_id}`;
   const turns = await scene.swefarm`show ${parsed[0]?.rollout_id ?? ''} --turns`;
   shown.push(await ask('/metrics'), await ask('/v1/runs'), await ask(`/v1/runs/${run_id}/results`));
 
-  // Whoever has a token names a policy of its own, or adds its endpoint to the one that all follow.
+  // A caller with a token registers its own policy, or adds its endpoint to the default policy.
   const send = async (method: string, path: string, body: object) => {
     const reply = await call(method, path, body);
     expect(reply.ok, await reply.clone().text()).toBe(true);

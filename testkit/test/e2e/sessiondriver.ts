@@ -1,4 +1,4 @@
-/** A driver of sessions: calls to the gateway's routes as a trainer's own agent loop makes them. */
+/** A driver of sessions: calls the gateway's routes as a trainer's own agent loop does. */
 
 import { expect } from 'vitest';
 import { gatewayUrl, type Started } from '../../src/launchers/commands.ts';
@@ -21,7 +21,7 @@ export type Sessions = {
   submit(id: string): Promise<Body>;
 };
 
-/** A gateway on a Redis, without a worker. The environment of the scene is that of workers on rootfs, too. */
+/** Starts a Redis and a gateway, without a worker. The environment of the scene also suits workers on rootfs. */
 export async function startSessions(stack: AsyncDisposableStack, concurrency: number): Promise<Sessions> {
   const redis = stack.use(await startRedis());
   const scene = openScene({
@@ -51,7 +51,7 @@ export async function startSessions(stack: AsyncDisposableStack, concurrency: nu
   };
 }
 
-/** Repeats a call until it has more to say than that it waits, as a driver does. */
+/** Repeats a call until its state is neither `waiting` nor `grading`, as a driver does. */
 async function patiently(call: () => Promise<Reply>): Promise<Body> {
   for (;;) {
     const { status, body } = await call();

@@ -1,4 +1,4 @@
-/** A trainer's own agent loop over HTTP: gateway, worker and Redis as processes, a driver that repeats itself, lapses, or loses its worker. */
+/** Tests sessions over HTTP with gateway, worker and Redis as processes: a driver repeats calls, stops responding, or loses its worker. */
 import { expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
 import { EXAMPLE_ID } from './scripts.ts';
@@ -14,7 +14,7 @@ test('a driver works through HTTP: gold earns 1, repeats run once, a lapsed leas
   const names = ['one', 'two'].map((name) => `${name}${process.pid}`) as [string, string];
   const one = await scene.worker`--worker-id ${names[0]}`;
 
-  // A whole trajectory, each call of which comes twice.
+  // A complete trajectory, in which each call is made twice.
   const gold = await open('gold');
   expect(await open('gold')).toBe(gold);
   const count = 'echo x >> /tmp/runs; wc -l < /tmp/runs; pwd';
@@ -38,14 +38,14 @@ test('a driver works through HTTP: gold earns 1, repeats run once, a lapsed leas
   const late = await run(gold, 3, 'ls');
   expect(late).toMatchObject({ state: 'ended', end: 'submitted', result: { reward: 1 } });
 
-  // An untouched tree, and a limit of the run.
+  // An untouched tree, and a session that reaches its step limit.
   const limited = await open('limited', { agent: { step_limit: 1 } });
   expect(await run(limited, 1, 'true')).toMatchObject({ state: 'answered' });
   expect(await submit(limited)).toMatchObject({
     result: { judged: true, reward: 0, exit_status: 'turn_limit' },
   });
 
-  // A driver that is not heard of again, one that gives up, and one that only beats its heart.
+  // One driver stops responding, one deletes its session, and one only sends heartbeats.
   const lapsing = await open('lapsing', { lease_s: 2 });
   await run(lapsing, 1, 'true');
   const deleted = await open('deleted');
@@ -64,7 +64,7 @@ test('a driver works through HTTP: gold earns 1, repeats run once, a lapsed leas
   const session_ids = [lapsing, deleted, renewed, 'sunknown'];
   expect((await call('POST', '/heartbeat', { session_ids })).body).toEqual({ alive: [renewed] });
 
-  // What is wrong is said, with the field.
+  // An error names the cause and the field.
   const other = { ...instance, patch: '' };
   for (const [path, body, error] of [
     ['', { request_id: 'none' }, { field: 'instance' }],
@@ -75,7 +75,7 @@ test('a driver works through HTTP: gold earns 1, repeats run once, a lapsed leas
     expect((await call('POST', path, body)).body).toMatchObject({ error });
   expect((await call('POST', '/sunknown/commands', { seq: 1, command: 'ls' })).status).toBe(404);
 
-  // Its worker dies in the middle of a command: nobody can run the first one again honestly.
+  // The worker dies during a command. Another worker cannot restore the state of the sandbox.
   const running = run(renewed, 2, 'sleep 600');
   await expect.poll(async () => (await call('GET', `/${renewed}`)).body.said).toBe(2);
   one.kill('SIGKILL');

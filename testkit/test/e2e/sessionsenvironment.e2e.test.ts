@@ -1,4 +1,4 @@
-/** Sessions of instances that bring an environment: an outside driver has the folder, activation, variables and gaps that an agent of ours has. */
+/** Tests that an external driver has the same folder, activation, variables and hidden paths of an environment as the farm's agents. */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { makeFamilyInstances } from '../../src/families/instances.ts';
@@ -7,7 +7,7 @@ import { startSessions } from './sessiondriver.ts';
 
 const MEND = "printf 'def add(a, b):\\n    return a + b\\n' >calc.py";
 
-/** A row that has all that an environment can say; its commit tells the answer. */
+/** Makes a row with all fields of an environment. Its commit contains the answer. */
 async function ownRow(folder: string): Promise<Record<string, unknown>> {
   const tree = join(folder, 'own');
   const repository = join(tree, 'srv/depot');

@@ -1,6 +1,6 @@
 /**
- * slurm/setup-apptainer.sh where there is no Apptainer: on a copy of this machine from which it was taken away (an overlay that
- * nobody else sees), with a package made of what was there. Where setup could not install it, it is left out.
+ * Tests slurm/setup-apptainer.sh without Apptainer: in an overlay of this machine from which Apptainer is removed, with a package
+ * made of the removed files. The test is skipped if this machine has no Apptainer.
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { chmod, readFile } from 'node:fs/promises';
@@ -16,7 +16,7 @@ const present =
   spawnSync('apptainer', ['--version']).status === 0 &&
   spawnSync('dpkg-deb', ['--version']).status === 0;
 
-/** In a mount namespace of its own: $1 a folder, $2 the script. Each attempt leaves its code and what it said in the folder. */
+/** Runs in its own mount namespace. $1: a folder, $2: the script. Each attempt writes its exit code and output to the folder. */
 const ATTEMPTS = String.raw`
 set -euo pipefail
 dir=$1 files=()

@@ -1,4 +1,4 @@
-// A simulated worker of the sources in the folder that it is given: real queue, journal, keeper and commit. TERM drains it.
+// Runs a simulated worker from the sources in FOLDER, with real queue, journal, maintenance and commit. TERM drains it.
 // usage: node simulated.mjs FOLDER REDIS_URL PREFIX WORKER SLOTS MILLISECONDS
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 const [folder, redis_url, redis_prefix, worker_id, slots, milliseconds] = process.argv.slice(2);
 const load = (path) => import(pathToFileURL(`${folder}/${path}`).href);
 const { loadConfig } = await load('shared/src/index.ts');
-// Earlier versions have the file among the sources.
+// Earlier versions have the file in worker/src/.
 const { simulateWorker } = await load('worker/test/simulated.ts').catch(() =>
   load('worker/src/simulated.ts'),
 );

@@ -1,4 +1,4 @@
-/** The farm on a real SLURM, as a user without root: it outlives what happens to nodes and jobs, and leaves nothing behind. */
+/** Tests the farm on a real SLURM as a user without root: it survives faults of nodes and jobs, and leaves nothing behind. */
 import { expect, test } from 'vitest';
 import { startSlurmFarm, wrongResults } from './slurmfarm.ts';
 
@@ -12,7 +12,7 @@ test('sbatch -N 2: a lost daemon and a requeue cost no result; after scancel not
   const collect = await farm.start(ROLLOUTS);
   await farm.until('some results', async () => (await farm.results()).length >= 2);
 
-  // SLURM cannot reach n2 any more: its worker is told by the farm's own folder that this start of the job is over.
+  // SLURM cannot reach n2, so its worker learns from the farm's shared folder that this start of the job is over.
   await cluster.killDaemon('n2');
   await cluster.asUser('scontrol', ['requeue', job]);
   await cluster.startDaemon('n2');

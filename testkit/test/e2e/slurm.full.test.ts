@@ -1,4 +1,4 @@
-/** The farm on a SLURM of four nodes, with all that happens to jobs there in the middle of 64 rollouts. */
+/** Tests the farm on a SLURM of four nodes, with faults of nodes and jobs during 64 rollouts. */
 import { expect, test } from 'vitest';
 import { apptainerPresent } from './examples.ts';
 import { twentyTurns } from './scripts.ts';
@@ -34,7 +34,7 @@ test('four jobs: a node lost, the leader requeued, one cancelled, one out of tim
     farm.until(`${count} results`, async () => (await farm.results()).length >= count);
 
   await results(4);
-  // SLURM starts this job again elsewhere in a while; the copy that it lost sight of goes on until it learns so.
+  // SLURM starts this job again on another node later. The lost copy continues until it learns of the new start.
   await cluster.killDaemon(lostNode);
   await results(8);
   await cluster.asUser('scontrol', ['requeue', leader]);
@@ -59,11 +59,11 @@ test('four jobs: a node lost, the leader requeued, one cancelled, one out of tim
 const HOG = `python3 -c 'import time; x = []; [(x.append(b"x" * 20_000_000), time.sleep(0.1)) for i in range(200)]'`;
 
 test('memory of a sandbox is kept by the watchdog, so that SLURM never kills the step for it', async () => {
-  // Whose hog is not killed has no tree left to mend.
+  // If the memory hog is not killed, the command removes the tree, so that the rollout cannot resolve.
   const script = twentyTurns(`${HOG}; [ $? = 137 ] || rm -rf /testbed/*`);
   await using farm = await startSlurmFarm(1, [], runtimeHere(), script);
   const { cluster } = farm;
-  // This SLURM does so: the same outside of a sandbox ends its job.
+  // Control: outside a sandbox, this SLURM kills the job for the same memory hog.
   const control = await cluster.asUser('sbatch', [
     ...['--parsable', '--mem=1000', `--output=${farm.folder}/home/%j.log`],
     ...['--wrap', `${HOG}; echo "all of it"`],

@@ -1,6 +1,6 @@
 /**
- * What cannot work on a cluster ends early, with one line that says what to do, and what is out of time comes again: the scripts as
- * SLURM would start them.
+ * Tests the SLURM scripts as SLURM would start them: a job that cannot work ends early with one line that has the remedy, and a job
+ * that is out of time is requeued.
  */
 import { execFile } from 'node:child_process';
 import { chmod, cp, mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -24,11 +24,11 @@ beforeAll(async () => {
   bundle = join(folder, 'bundle');
   programs = join(folder, 'programs');
   await mkdir(programs);
-  // No cluster answers, and no Apptainer runs.
+  // Stand-ins for programs that fail: there is neither a cluster nor a working Apptainer.
   for (const name of ['scontrol', 'apptainer', 'singularity']) {
     await writeFile(join(programs, name), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
   }
-  // Workers that run until the job ends them; a job whose time is over is told so when they have started.
+  // Stands in for srun with workers that run until the job ends them. With OUT_OF_TIME, it sends TERM to the job first.
   const step = `#!/bin/sh\n[ -z "$OUT_OF_TIME" ] || kill -TERM "$PPID"\nuntil grep -q ' stop ' "$SWEFARM_SLURM_DIR/jobs/7"; do sleep 0.2; done\n`;
   await writeFile(join(programs, 'srun'), step, { mode: 0o755 });
   await run('npm', ['run', 'bundle', '--', '--out', bundle], { cwd: ROOT });
@@ -36,7 +36,7 @@ beforeAll(async () => {
 
 type Ended = { code: number; lines: string[] };
 
-/** A script as the plain user, in an environment of nothing but what a job has, and `env`. */
+/** Runs a script as the plain user, with only the variables of a job and `env`. */
 async function ended(
   script: string,
   env: Record<string, string>,
@@ -44,7 +44,7 @@ async function ended(
 ): Promise<Ended> {
   const job = { SLURM_JOB_ID: '7', SLURMD_NODENAME: 'n1', SLURM_CPUS_ON_NODE: '2', SLURM_CONF: '/none' };
   const dirs = { SWEFARM_SLURM_DIR: join(folder, 'farm'), SWEFARM_SLURM_LOCAL: join(folder, 'local') };
-  // Nothing of what ends early may take long.
+  // A script that fails must end within this time.
   const limits = { timeout: 60_000, killSignal: 'SIGKILL' as const };
   const bare = { PATH: `${programs}:/usr/bin:/bin`, HOME: '/none', SWEFARM_SLURM_HOST: '127.0.0.1' };
   const all = Object.entries({ ...bare, ...job, ...dirs, SWEFARM_SLURM_HOME: bundle, ...env });
@@ -62,7 +62,7 @@ async function ended(
 }
 const job = (env: Record<string, string>) => ended(join(bundle, 'slurm/workers.sh'), env);
 const node = (env: Record<string, string>) => ended(join(bundle, 'slurm/node.sh'), env, ['0']);
-/** One line of what a script prints, which ends with 12. */
+/** Matches a script that prints one matching line and exits with 12. */
 const refusal = (line: RegExp) => ({ code: 12, lines: [expect.stringMatching(line)] });
 
 test('outside of a job', async () => {
@@ -80,7 +80,7 @@ test('without a bundle', async () => {
 test('without a shared folder', async () => {
   const line = /\/proc\/farm cannot be written from n1: set SWEFARM_SLURM_DIR/;
   expect(await job({ SWEFARM_SLURM_DIR: '/proc/farm' })).toEqual(refusal(line));
-  // The first node has written there; this one sees something else under the same name.
+  // The first node has written to its folder, but this node sees another folder at the path.
   const elsewhere = /elsewhere is not the folder that the first node sees: set/;
   expect(await node({ SWEFARM_SLURM_DIR: join(folder, 'elsewhere') })).toEqual(refusal(elsewhere));
 });
@@ -95,7 +95,7 @@ test('with a port that is taken', async () => {
   const port = await listen(taken);
   const redis = await job({ SWEFARM_SLURM_PORT: String(port) });
   expect(redis).toEqual(refusal(/port \d+ on 127.0.0.1 is taken: give another --port/));
-  // The gateway's own: a farm that nobody can reach is not begun.
+  // The port of the gateway is taken: the job does not start a farm that callers cannot reach.
   const gateway = await job({ SWEFARM_SLURM_GATEWAY: '1', SWEFARM_SLURM_GATEWAY_PORT: String(port) });
   expect(gateway).toEqual(refusal(/127\.0\.0\.1:\d+ is taken; choose another --port/));
 });
@@ -134,7 +134,7 @@ test('a task of an array that is out of time queues itself again, and no other t
   const cluster = join(folder, 'cluster');
   await mkdir(cluster);
   await chmod(cluster, 0o777);
-  // Asked for the array's own number, SLURM answers with all of its tasks.
+  // For the id of an array, SLURM would list all of its tasks.
   const squeue = '#!/bin/sh\necho RUNNING\n[ "$*" = "-h -j 5_3 -o %T" ] || echo RUNNING\n';
   await writeFile(join(cluster, 'squeue'), squeue, { mode: 0o755 });
   await writeFile(join(cluster, 'scontrol'), `#!/bin/sh\necho "$*" >>${cluster}/said\n`, { mode: 0o755 });

@@ -1,4 +1,4 @@
-/** A farm on a real SLURM of one machine: cluster, bundle, images that the plain user owns, a slow scripted policy. */
+/** Starts a farm on a real SLURM of one machine: cluster, bundle, images that the plain user owns, a slow scripted policy. */
 
 import { execFile } from 'node:child_process';
 import { chmod, chown, cp, mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -26,18 +26,18 @@ export interface SlurmFarm extends AsyncDisposable {
   readonly folder: string;
   /** Node-local folder of all nodes. */
   readonly local: string;
-  /** One more job of workers; answers its id. */
+  /** Submits a job of workers and returns its id. */
   sbatch(...args: string[]): Promise<string>;
   /** All that the job printed. */
   log(job: string): Promise<string>;
-  /** Submits so many rollouts and starts to collect them. @param options more flags of the submit */
+  /** Submits `rollouts` rollouts and starts to collect them. @param options additional flags of the submit */
   start(rollouts: number, options?: readonly string[]): Promise<Started>;
   results(): Promise<Line[]>;
   /** Waits for a condition; throws with `what` and the jobs' logs after four minutes. */
   until(what: string, condition: () => Promise<boolean>): Promise<void>;
-  /** What the gateway answers about its health, or null when its address is not there. */
+  /** Returns the gateway's answer about its health; null when its address file is missing. */
   gateway(): Promise<string | null>;
-  /** Waits until so many workers of the job are ready. */
+  /** Waits until `workers` workers of the job are ready. */
   untilReady(job: string, workers?: number): Promise<void>;
   /** Waits for the end of all jobs; fails unless the farm has left nothing on the nodes. */
   expectNothingLeft(): Promise<void>;
@@ -78,7 +78,7 @@ export async function startSlurmFarm(
     `SWEFARM_SLURM_DIR=${shared}`,
     `SWEFARM_SLURM_LOCAL=${local}`,
     `SWEFARM_RUNTIME=${runtime}`,
-    // All nodes are one machine: what is unpacked is unpacked once.
+    // All nodes are on one machine, so they share the unpacked images.
     ...(runtime === 'apptainer'
       ? [`SWEFARM_APPTAINER_IMAGES=${folder}/{instance_id}.sif`, `SWEFARM_IMAGES_DIR=${images}`]
       : []),
@@ -143,7 +143,7 @@ function treeOf({ examples: [example] }: BuiltExamples): string {
   return example.tree.path;
 }
 
-/** Dataset of one example, whose tree is a copy that belongs to the plain user. */
+/** Writes a dataset of one example whose tree is a copy that belongs to the plain user. */
 async function ownedExample(folder: string): Promise<string> {
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', host: true, out: folder });
   const from = treeOf(built);
@@ -158,7 +158,7 @@ async function ownedExample(folder: string): Promise<string> {
   return file;
 }
 
-/** Dataset of one example by the name of its image, and the .sif file beside it. */
+/** Writes a dataset of one example with an image name, and its .sif file beside it. */
 async function sifExample(folder: string): Promise<string> {
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: folder });
   await buildSif(treeOf(built), join(folder, `${EXAMPLE_ID}.sif`));
@@ -169,7 +169,7 @@ async function sifExample(folder: string): Promise<string> {
 const logs = async (home: string): Promise<string> =>
   (await run('bash', ['-c', `tail -n 30 "$1"/*.log | cut -c1-400`, 'sh', home])).stdout;
 
-/** Each rollout is there once, as its index says: even ones resolve. Answers what is wrong. */
+/** Returns the problems: each rollout must have one line, and only even indices resolve. */
 export function wrongResults(lines: readonly Line[], rollouts: number): string[] {
   const ids = new Set(lines.map((line) => line.rollout_id));
   const count =

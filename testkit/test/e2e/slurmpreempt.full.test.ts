@@ -1,4 +1,4 @@
-/** An array that queues itself again each minute, beside a job that a more urgent one throws off its node: each result once. */
+/** Tests an array that requeues itself each minute, beside a job that a more urgent job preempts: each rollout has one result. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -17,7 +17,7 @@ test('an array out of time comes again task by task; a preempted job comes again
     );
   await ready(preempted, 0);
   await farm.sbatch('--array=0-1', '--time=1', '--signal=B:TERM@40');
-  // Each task has a number of its own beside those of array and index.
+  // Each task of an array also has its own job id.
   const listed = await cluster.asUser('squeue', ['--noheader', '--array', '--format=%A %K %N']);
   const rows = listed.split('\n').map((line) => line.trim().split(/\s+/));
   const tasks = rows.filter(([, index]) => index === '0' || index === '1').map(([id = '']) => id);
@@ -42,12 +42,12 @@ test('an array out of time comes again task by task; a preempted job comes again
   expect(await collect.exit, collect.stderr()).toBe(0);
   expect(wrongResults(await farm.results(), ROLLOUTS)).toEqual([]);
 
-  // Cancelled is not out of time.
+  // A cancelled job must not be requeued.
   await cluster.asUser('scancel', ['--user=nobody']);
   await farm.expectNothingLeft();
 });
 
-/** Workers that the gateway tells Prometheus of; none while no gateway is told of. */
+/** Returns the workers at the gateway's /sd; none while there is no address of a gateway. */
 async function workersAt(folder: string): Promise<string[]> {
   const gateway = join(folder, 'shared/gateway');
   const text = await readFile(join(gateway, 'address.json'), 'utf8').catch(() => null);

@@ -1,4 +1,4 @@
-/** Runs of the farm over rows of SWE-smith, and what an agent without scruples finds there. */
+/** Runs rollouts of SWE-smith rows, and checks what an agent that searches for the answer finds. */
 import { basename } from 'node:path';
 import type { SmithRow } from '../../src/families/smith.ts';
 import { words } from '../../src/launchers/commands.ts';
@@ -9,7 +9,7 @@ import type { Line, Scene } from './scene.ts';
 
 export type SmithRun = { scene: Scene; dataset: string; runtime: string };
 
-/** One rollout for each row, whose lines are in the order of their ids. `code` is the exit code that the command must have. */
+/** Runs one rollout for each row and returns the lines in the order of ids. `code`: expected exit code. */
 export const smithRollouts = (
   { scene, dataset, runtime }: SmithRun,
   agent: string,
@@ -22,7 +22,7 @@ export const smithRollouts = (
     code,
   );
 
-/** What an agent sees that runs one command: its first observation, by instance. */
+/** Runs one command as an agent and returns its observation by instance. */
 export async function observed(run: SmithRun, command: string): Promise<Map<string, string>> {
   await using policy = await startScriptedPolicy({ script: conversation(running(command)) });
   const seen = new Map<string, string>();
@@ -35,7 +35,7 @@ export async function observed(run: SmithRun, command: string): Promise<Map<stri
   return seen;
 }
 
-/** Everything an agent without scruples asks of its sandbox: where the bug is, and where the code without it may lie. */
+/** Returns commands that search a sandbox for the bug and for the code without the bug. */
 export const looksFor = (row: SmithRow): string => `MARK=${quote(markOf(row))}
 grep -rlF ${quote(markOf(row, '+'))} . | sed 's/^/bug in /'
 git log --all --format='subject %s'; git branch -a; git remote -v; git reflog; git stash list; git tag
@@ -45,10 +45,10 @@ ls; ls tests; git ls-files; find / -name '*bug.diff*' -not -path '/proc/*' 2>/de
 grep -rlF "$MARK" .; for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do git cat-file -p $o | grep -aF "$MARK"; done
 echo looked`;
 
-/** The longest line that only the code without the bug has, or only the one with it. */
+/** Returns the longest line that only the code without the bug (`-`) or only the code with the bug (`+`) has. */
 const markOf = (row: SmithRow, sign: '-' | '+' = '-'): string => longestLine(row.patch, sign);
 
-/** What is wrong with what an agent saw; empty when it saw neither the answer nor the tests. @param files with the tests; Python's names have them */
+/** Returns what an agent saw of the answer and the tests; empty when it saw neither. @param files test files; default: from test names */
 export function answersIn(seen: string, row: SmithRow, files?: readonly string[]): string[] {
   const failing = files ?? row.FAIL_TO_PASS.map((test) => test.split('::', 1)[0] ?? '');
   const subjects = seen.match(/^subject /gm)?.length ?? 0;

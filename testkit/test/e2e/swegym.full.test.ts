@@ -1,6 +1,6 @@
 /**
- * Rows of SWE-Gym in its own form, without a command or a parser of their own, for four of its repositories: real bugs of released
- * sources, in images laid out as SWE-Gym's are. The fork's table says how they are tested; gold, nothing and a broken patch on rootfs.
+ * Tests rows in SWE-Gym's form, without test command and parser, for four of its repositories: real bugs of released sources, in images
+ * with SWE-Gym's layout. The table of SWE-Gym's fork defines the tests. Runs gold, no change and a broken patch on rootfs.
  */
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -10,7 +10,7 @@ import { writeLines } from '../../src/lines.ts';
 import { misfit, predictionsOf } from './predictions.ts';
 import { type Line, openScene } from './scene.ts';
 
-/** Versions as the rows of SWE-Gym have them, and the parser that the fork has for the repository. */
+/** Versions in SWE-Gym's rows, and the fork's parser for each repository. */
 const GIVEN: Readonly<Record<string, { version: string; parser: string }>> = {
   'dask__dask-2023.9.2': { version: '2023.9', parser: 'pytest' },
   'getmoto__moto-5.0.5': { version: '5.0', parser: 'pytest' },
@@ -33,7 +33,7 @@ beforeAll(async () => {
   await writeLines(dataset, rows);
 });
 
-/** One evaluation of each row, by id. */
+/** Evaluates each row once and returns the lines by id. */
 const evaluate = (agent: string, more: readonly string[] = []): Promise<Line[]> =>
   scene.rollouts(
     agent,

@@ -1,4 +1,4 @@
-/** SWE-smith from a row to a reward: the image has no bug, the row makes it, and the agent sees neither the answer nor the tests. */
+/** Tests SWE-smith from row to reward: the image has no bug, the row adds it, and the agent sees neither the answer nor the tests. */
 
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** SWE-smith in all states of an instance's branch, in three languages, on Docker and rootfs, with patches good and bad. */
+/** Tests SWE-smith with all states of an instance's branch, in three languages, on Docker and rootfs, with right and wrong patches. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -13,7 +13,7 @@ const scene = openScene();
 
 type Subject = {
   make(folder: string, runtime: 'docker' | 'rootfs'): Promise<SmithRow[]>;
-  /** The file with the bug, and those with the tests that it fails. */
+  /** The file with the bug. `failing`: the files with the tests that fail. */
   file: string;
   failing: string[];
   parser: string;
@@ -57,7 +57,7 @@ describe.each(CASES)("%s in SWE-smith's form, on %s", (name, runtime) => {
       execFileSync('docker', ['rmi', '-f', ...rows.map(({ image_name }) => image_name)]);
   });
   const each = (line: object) => rows.map(() => line);
-  /** The end of each row when the same patch is handed in for all. */
+  /** Evaluates the same patch for each row and returns the lines. */
   const handedIn = async (name: string, patch: string) => {
     const ids = rows.map(({ instance_id }) => instance_id);
     const path = await writeLines(`${dataset}.predictions`, predictionsOf(ids, patch));

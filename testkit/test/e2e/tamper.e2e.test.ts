@@ -1,4 +1,4 @@
-/** Patches and agents that go for the grader instead of the bug, on real containers: what is seen, and that it earns nothing. */
+/** Tests that patches and agents that attack the grader are detected and get no reward, on real containers. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -27,7 +27,7 @@ beforeAll(async () => {
   }));
 });
 
-/** What a script changes in the image's tree, whose own uncommitted edits are no part of it. */
+/** Returns the patch of a script's changes to the image's tree, without the image's own uncommitted edits. */
 function patchOf(image: string, script: string): string {
   const git = 'git -c user.name=n -c user.email=e@x';
   const whole = `cd /testbed && ${git} commit -qam dirty\n${script}\ngit add -A && git diff --cached --binary HEAD`;
@@ -40,7 +40,7 @@ function patchOf(image: string, script: string): string {
 const rollouts = (name: string, dataset: string, flags: readonly string[]): Promise<Line[]> =>
   scene.rollouts(name, words`--dataset ${dataset} --concurrency 2 ${flags}`);
 
-/** Rollouts of an agent that runs some commands and submits. */
+/** Runs rollouts of an agent that runs the commands and submits. */
 async function played(name: string, dataset: string, runtime: string, commands: string[]): Promise<Line[]> {
   await using policy = await startScriptedPolicy({ script: conversation(running(...commands)) });
   const asked = words`--agent mini --policy-url ${policy.url} --model scripted --runtime ${runtime}`;
@@ -56,7 +56,7 @@ describe.each(['docker', 'rootfs'] as const)('patches that attack the tests, on 
     own = mine.map(({ attack }) => attack);
     const predictions = mine.flatMap(({ patch }) => predictionsOf([EXAMPLE_ID], patch));
     const patches = await writeLines(join(folder, `predictions.${runtime}.jsonl`), predictions);
-    // Gold is known to be healthy here: tests that cannot start are then the patch's doing.
+    // Gold is healthy by the registry, so tests that cannot start are caused by the patch.
     const dataset = join(folder, `instances.${runtime}.jsonl`);
     await scene.done`health --dataset ${dataset} --runtime ${runtime}`;
     const flags = words`--agent patch --patches ${patches} --runtime ${runtime} --group-size ${own.length}`;
@@ -78,7 +78,7 @@ describe.each(['docker', 'rootfs'] as const)('patches that attack the tests, on 
   });
 });
 
-/** The example's image with a future: the fix committed, tagged, packed, stashed and fetched, HEAD back where it was. */
+/** Builds the example's image with a later fix that is committed, tagged, packed, stashed and on a remote branch; HEAD is unchanged. */
 function imageWithFuture(image: string): string {
   const name = `swefarm-test/future:${process.pid}`;
   const git = 'git -c user.name=n -c user.email=e@x';

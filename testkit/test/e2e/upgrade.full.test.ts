@@ -1,6 +1,6 @@
 /**
- * A rolling upgrade and a roll-back in the middle of a run: workers of an earlier commit beside ours, on one Redis. Each rollout has
- * one result, and no worker counts as crashed.
+ * Tests a rolling upgrade and a rollback during a run: workers of an earlier commit and of this version share one Redis. Each rollout
+ * has one result, and no worker counts as crashed.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,7 +12,7 @@ import { bareInstance, bareRun } from '../../src/results/bare.ts';
 import { until } from '../../src/until.ts';
 import { checkOut } from './oldtree.ts';
 
-/** The earliest commit whose workers can share a Redis with ours. After the first release: its tag. */
+/** The earliest commit whose workers can share a Redis with this version. Replace it by the tag of the first release. */
 const BEFORE = '392b3be';
 const OURS = resolve(import.meta.dirname, '../../..');
 const ROLLOUT_MS = 1_500;
@@ -21,9 +21,9 @@ const SLOTS = 4;
 type Fleet = {
   farm: Farm;
   old: string;
-  /** Resolves when it is ready. */
+  /** Starts a worker of the sources in `folder`. Resolves when it is ready. */
   start(folder: string, name: string): Promise<ChildProcess>;
-  /** As an upgrade ends a worker. */
+  /** Drains a worker, as an upgrade does. */
   drain(worker: ChildProcess): Promise<void>;
 };
 
@@ -80,7 +80,7 @@ const committed = (farm: Farm, run: RunRecord, count: number): Promise<number> =
     ...{ withinMs: 300_000, pauseMs: 100, what: `${count} results` },
   });
 
-/** Each rollout has one result, by an attempt that ended well; none was begun and left without a word. */
+/** Fails unless each rollout has one judged result and no attempt or worker counts as lost. Returns the workers of the results. */
 async function expectWhole(farm: Farm, run: RunRecord, rollouts: number): Promise<Set<string>> {
   await committed(farm, run, rollouts);
   const { results, unreadable } = await farm.results.read(run.run_id, '0');

@@ -1,4 +1,4 @@
-/** Small instances in the forms of SWE-Gym, SWE-bench and SWE-smith for the documented workflows, and what a scripted model does with them. */
+/** Makes small instances in the forms of SWE-Gym, SWE-bench and SWE-smith for docs/workflows.md, and a script for the model. */
 import { cp, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RUNNER } from '../../src/families/instances.ts';
@@ -12,7 +12,7 @@ const TESTS =
 const FAIL_TO_PASS = ['tests/test_calc.py::test_add'];
 const PASS_TO_PASS = ['tests/test_calc.py::test_zero'];
 
-/** A tree above the host's own system, with what activates an environment as the images of these families have it. */
+/** Makes a tree on top of the host's system, with a conda activate script as in the images of these families. */
 async function imageTree(folder: string, calc: string): Promise<{ testbed: string; git: Git }> {
   const testbed = join(folder, 'testbed');
   await writeTree(testbed, { 'calc.py': calc, 'tests/test_calc.py': TESTS });
@@ -24,7 +24,7 @@ async function imageTree(folder: string, calc: string): Promise<{ testbed: strin
   return { testbed, git: commitTree(testbed) };
 }
 
-/** The diff from one text of calc.py to another. */
+/** Returns the diff from the committed calc.py to another text. */
 async function diff({ testbed, git }: { testbed: string; git: Git }, to: string): Promise<string> {
   await writeTree(testbed, { 'calc.py': to });
   const text = git`diff`;
@@ -32,7 +32,7 @@ async function diff({ testbed, git }: { testbed: string; git: Git }, to: string)
   return text;
 }
 
-/** A row whose tree has the bug. */
+/** Makes a row whose tree has the bug. */
 export async function gymRow(folder: string, repo: string, instance_id: string) {
   const image = join(folder, instance_id);
   const tree = await imageTree(image, BUG);
@@ -44,7 +44,7 @@ export async function gymRow(folder: string, repo: string, instance_id: string) 
   };
 }
 
-/** A row whose patch makes the bug, in the tree of a project of SWE-smith. */
+/** Makes a row whose patch adds the bug, in the tree of a SWE-smith project. */
 export async function smithRow(folder: string, project: string, name: string) {
   const image = join(folder, name);
   const tree = await imageTree(image, FIXED);
@@ -56,7 +56,7 @@ export async function smithRow(folder: string, project: string, name: string) {
   };
 }
 
-/** Writes the line that replaces the bug and hands in; null hands in an untouched tree. @param thought what the model says first */
+/** Returns turns that replace the buggy line and submit; null: submit an untouched tree. @param thought text before the first command */
 const attempt = (line: string | null, thought = 'I mend the sum.'): TurnInput[] => [
   line === null
     ? { command: 'cat calc.py', thought }
@@ -64,10 +64,10 @@ const attempt = (line: string | null, thought = 'I mend the sum.'): TurnInput[] 
   { submit: true },
 ];
 
-/** Over the limit of tokens that the workflow sets. */
+/** A text that exceeds the token limit of the workflow. */
 const LONG = 'and so on '.repeat(12_000);
 
-/** What the model tries at each instance, by the rollout's index in its group. */
+/** The model's turns for each instance, by the rollout's index in its group. */
 export const ATTEMPTS: Readonly<Record<string, readonly TurnInput[][]>> = {
   'getmoto__moto-1001': [attempt('a + b'), attempt('b + a'), attempt('sum((a, b))'), attempt('a * b')],
   'python__mypy-1002': [attempt('a + b', LONG), attempt('a + b'), attempt('a * b'), attempt(null)],
@@ -85,7 +85,7 @@ export const ATTEMPTS: Readonly<Record<string, readonly TurnInput[][]>> = {
   ],
 };
 
-/** The expert at SWE-smith's instances: the first attempt resolves, the second does not. */
+/** The turns of the expert for SWE-smith's instances: the first attempt resolves, the second does not. */
 const EXPERT = [attempt('a + b'), attempt('a * b')];
 
 export const script = (): ScriptInput => ({

@@ -1,4 +1,4 @@
-/** The commands of docs/workflows.md, taken from the page and run as they stand there, with figures counted by hand. */
+/** Runs the commands of docs/workflows.md unchanged, and compares figures with values that were counted by hand. */
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, symlink } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -22,7 +22,7 @@ beforeAll(async () => {
   const bin = join(folder, 'bin');
   await mkdir(bin);
   await symlink(join(ROOT, 'producer/bin/swefarm.mjs'), join(bin, 'swefarm'));
-  // An endpoint's own count of tokens: what `--max-tokens` goes by.
+  // The policy reports token counts, which `--max-tokens` uses.
   const policy = stack.use(await startScriptedPolicy({ script: script() }));
   Object.assign(env, {
     PATH: `${bin}:${process.env.PATH ?? ''}`,
@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.disposeAsync());
 
-/** The commands of each section, in the order of the page. */
+/** Returns the commands of each section, in the order of the page. */
 function sectionsOf(page: string): Map<string, string> {
   const parts = page.split(/^## /m).slice(1);
   return new Map(
@@ -66,7 +66,7 @@ async function writeDatasets(): Promise<void> {
   for (const [name, own] of Object.entries(rows)) await writeLines(join(folder, name), own);
 }
 
-/** Two that can be run, one with too many tests, and one of a project that SWE-smith has no profile of. */
+/** Makes two rows that can be run, one with too many tests, and one of a project without a SWE-smith profile. */
 async function smithRows(trees: string): Promise<object[]> {
   const project = 'r1chardj0n3s__parse.30da9e4f';
   const [one, two] = [
@@ -82,7 +82,7 @@ async function smithRows(trees: string): Promise<object[]> {
   ];
 }
 
-/** Says yes with the probability that stands in the patch it is asked about. */
+/** Starts a verifier that answers yes with the probability in the patch (`# p 0.9`). Returns its URL. */
 async function openVerifier(): Promise<string> {
   const server = createServer(async (request, response) => {
     const asked = await text(request);
@@ -101,7 +101,7 @@ async function openVerifier(): Promise<string> {
   return `http://127.0.0.1:${await listen(server)}/v1`;
 }
 
-/** Runs the commands of a section; each must end well. Answers what they said. */
+/** Runs the commands of a section, which must all succeed. Returns their standard error. */
 async function follow(section: string): Promise<string> {
   const commands = sections.get(section);
   if (!commands) throw new Error(`docs/workflows.md has no commands in section ${section}`);
@@ -125,14 +125,14 @@ test('1: two temperatures are two runs, and the fine-tuning set keeps its rules 
     ['t10', 1],
   ] as const) {
     const lines = await linesOf(`gym.${tag}.jsonl`);
-    // By instance: three of four resolve, and two of four.
+    // Three of four rollouts of the first instance resolve, and two of four of the second.
     expect(lines.filter(({ resolved }) => resolved === true)).toHaveLength(5);
     expect(lines).toHaveLength(8);
     const { record } = JSON.parse(await readFile(join(folder, `gym.${tag}.jsonl.run.json`), 'utf8'));
     expect(record.policy.sampling.temperature).toBe(temperature);
   }
-  // Of 16: six are not resolved, and two are too long. Each other patch came twice, and one instance has three patches: of the five that
-  // go, the order in which rollouts ended decides how many are a third patch.
+  // Of 16 rollouts, six are not resolved and two are too long. Each other patch occurs twice, and one instance has three patches. Five
+  // more are dropped; the order in which rollouts ended decides how many of them are a third patch.
   expect(output).toContain('6 not resolved, 2 over 32768 tokens');
   const [, twice = '', third = ''] =
     /, (\d) with a patch that another one has, (\d) over 2 per instance/.exec(output) ?? [];
@@ -171,7 +171,7 @@ test('3: no instance is on both sides of a verifier set, and the trained side is
   const [train, val] = [await linesOf('verifier.train.jsonl'), await linesOf('verifier.val.jsonl')];
   const idsOf = (rows: Row[]) => [...new Set(rows.map(({ instance_id }) => instance_id))];
   expect([idsOf(train), idsOf(val)]).toEqual([['getmoto__moto-1001'], ['python__mypy-1002']]);
-  // Six of its eight are resolved: two of those stay beside the two others.
+  // Six of eight rollouts are resolved. Two of these remain, with the two others.
   expect(train.map(({ success }) => success).toSorted()).toEqual([0, 0, 1, 1]);
   expect(output).toContain('4 beyond the balance');
   expect(val.map(({ success }) => success).toSorted()).toEqual([0, 0, 0, 0, 1, 1, 1, 1]);
@@ -180,9 +180,9 @@ test('3: no instance is on both sides of a verifier set, and the trained side is
 test('4: pass@k, best@k and the gap are those counted by hand', async () => {
   await follow('4');
   const report = JSON.parse(await readFile(join(folder, 'k4.report.json'), 'utf8'));
-  // Flask: the verifier likes the only good one best. Requests: it prefers a bad one to two good ones. Pylint: none is good.
+  // Flask: the verifier rates the only good rollout highest. Requests: it rates a bad one above two good ones. Pylint: none is good.
   const pass = { 1: (1 / 4 + 2 / 4 + 0) / 3, 2: (3 / 6 + 5 / 6 + 0) / 3, 4: (1 + 1 + 0) / 3 };
-  // Requests, best of two: of six pairs three hold the bad one that it likes best, and the other three one of the good ones above the last.
+  // Requests, best of two: three of six pairs have the bad rollout with the highest score; in the other three a good rollout is best.
   const best = { 1: (1 / 4 + 2 / 4 + 0) / 3, 2: (3 / 6 + 3 / 6 + 0) / 3, 4: (1 + 0 + 0) / 3 };
   for (const [at, k] of ([1, 2, 4] as const).entries()) {
     const found = report.scaling[at];

@@ -1,4 +1,4 @@
-/** A caller of one release's gateway in the test cluster, which submits rollouts and takes their results. */
+/** A caller of a release's gateway in the test cluster, which submits rollouts and reads their results. */
 
 import { poll, sleep } from '@swefarm/shared';
 import { expect } from 'vitest';
@@ -16,27 +16,27 @@ export type Line = {
 };
 type Results = { results: Line[]; last_id: string };
 
-/** Even rollouts mend the bug, odd ones do not; each takes so many turns of two seconds first. */
+/** Makes a script: even rollouts fix the bug, odd rollouts do not; each first has `turns` turns of two seconds. */
 const scriptOf = (turns: number): ScriptInput => {
   const wait = { command: 'sleep 2', repeat: turns };
   const edit = (by: string) => running(`sed -i 's/return a - b/return ${by}/' calc/ops.py`);
   return conversation([wait, ...edit('a + b')], [wait, ...edit('b - a')]);
 };
 
-/** A policy that pods reach. */
+/** Starts a policy at an address that pods can reach. */
 export const startPolicy = (turns: number): Promise<ScriptedPolicy> =>
   startScriptedPolicy({ script: scriptOf(turns), host: NODE });
 
 export type Caller = {
   ask(path: string, body?: object): Promise<Response>;
-  /** Submits rollouts of the test's instance; returns the id of their run. @param more settings of their sandboxes */
+  /** Submits rollouts of the test's instance and returns the id of the run. @param more settings of sandboxes */
   submit(policy: ScriptedPolicy, count: number, image?: string, more?: object): Promise<string>;
   /**
-   * Results of a run as they come, until there are `count`. `seen` is told how many there are after each answer.
-   * While the gateway or Redis is away it goes on asking.
+   * Reads the results of a run until there are `count`. Calls `seen` with all results after each answer. Retries while the gateway or
+   * Redis is unavailable.
    */
   results(run: string, count: number, seen?: (lines: readonly Line[]) => Promise<unknown>): Promise<Line[]>;
-  /** Fails unless each rollout has one result with its artifact, judged as the script deserves. */
+  /** Fails unless each rollout has one judged result with an artifact and the verdict of the script. */
   expectWhole(lines: readonly Line[], count: number): Promise<void>;
 };
 
@@ -76,7 +76,7 @@ export async function callerOf(cluster: Cluster, release = 'farm', gateway = GAT
           await seen?.(lines);
           continue;
         }
-        // 503: Redis or the gateway is away. Anything else would stay so.
+        // 503 or no answer: Redis or the gateway is unavailable. Other errors are permanent.
         expect([undefined, 503]).toContain(answer?.status);
         await sleep(1_000);
       }
@@ -87,7 +87,7 @@ export async function callerOf(cluster: Cluster, release = 'farm', gateway = GAT
       expect(new Set(lines.map(({ rollout_id }) => rollout_id)).size).toBe(count);
       expect(lines.filter(({ outcome }) => outcome !== 'judged')).toEqual([]);
       for (const { rollout_id } of lines) {
-        // 503: Redis or the gateway is away.
+        // 503: Redis or the gateway is unavailable.
         const artifact = await poll(
           async () => {
             const answer = await ask(`/v1/rollouts/${rollout_id}/artifact`).catch(() => null);

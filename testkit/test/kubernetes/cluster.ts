@@ -1,4 +1,4 @@
-/** The cluster of `testkit/kubernetes/cluster.sh` for one file of tests, with the farm's images on its nodes. Needs root, Docker, and tools.sh. */
+/** Starts the cluster of `testkit/kubernetes/cluster.sh` for a test file, with the farm's images. Needs root, Docker and tools.sh. */
 import { execFile } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
@@ -9,16 +9,16 @@ import { prepareSubject } from '../../src/images/subject.ts';
 import { until } from '../../src/until.ts';
 
 export const ROOT = resolve(import.meta.dirname, '../../..');
-/** SWEFARM_TEST_KUBERNETES_NUMBER: another cluster than 0, beside one that runs on this machine. */
+/** Number of the cluster (SWEFARM_TEST_KUBERNETES_NUMBER), to run beside another cluster on this machine. */
 const NUMBER = Number(process.env.SWEFARM_TEST_KUBERNETES_NUMBER ?? 0);
-/** The address of node1 for pods and for this machine; the gateway and Redis of a release are there. */
+/** Address of node1, with the gateway and Redis of a release, for pods and for this machine. */
 export const NODE = `10.${99 - 2 * NUMBER}.1.1`;
-/** Unless a release has others. Pods with the node's network listen at all its addresses. */
+/** Default ports of a release. Pods with the node's network listen at all its addresses. */
 export const PORTS = { gateway: 28_080 + 10 * NUMBER, redis: 26_380 + 10 * NUMBER };
 const SCRIPT = join(ROOT, 'testkit/kubernetes/cluster.sh');
 const run = promisify(execFile);
 
-/** Folder of Helm, the control plane and `more`; null where they were not built, which ci.sh, having built them, does not accept. */
+/** Returns the folder of Helm, the control plane and `more`; null if they were not built. Throws in ci.sh, which has built them. */
 export function programsWith(...more: string[]): string | null {
   const folder = toolsOf('helm', 'control', ...more);
   if (folder === null && process.env.SWEFARM_TEST_KUBERNETES_IMAGES) throw new Error(NO_TOOLS);
@@ -27,21 +27,21 @@ export function programsWith(...more: string[]): string | null {
 export const programs = programsWith();
 
 export type Cluster = AsyncDisposable & {
-  /** Of everything; on a disk. */
+  /** Folder of all files of the cluster, on a disk. */
   readonly folder: string;
   readonly kubeconfig: string;
-  /** The tree that the rollouts' instance has as its image; `/archives/tree` in pods. */
+  /** Image tree of the test's instance; in pods: `/archives/tree`. */
   readonly tree: string;
   kubectl(...args: string[]): Promise<string>;
   helm(...args: string[]): Promise<string>;
-  /** What every release here is installed with: the values of `testkit/kubernetes`, folders, and `more` as `--set` has it. */
+  /** Returns the options of every release: the values of `testkit/kubernetes`, folders, and `more` as `--set`. */
   values(release: string, ...more: string[]): Promise<string[]>;
-  /** Says what the manifest would become, by the API server's strict check. */
+  /** Checks the manifest strictly with a dry run on the API server, and returns the output. */
   dryRun(manifest: string): Promise<string>;
   apply(manifest: string): Promise<string>;
-  /** Another command of cluster.sh. */
+  /** Runs another command of cluster.sh. */
   script(action: string, ...args: string[]): Promise<string>;
-  /** What the API server was asked, one record for each request. */
+  /** Returns the audit log of the API server, one record for each request. */
   audit(): Promise<AuditRecord[]>;
 };
 
@@ -55,7 +55,7 @@ export type AuditRecord = {
 export const sh = async (command: string, ...args: string[]): Promise<string> =>
   (await run(command, args, { cwd: ROOT, maxBuffer: 1 << 27 })).stdout.trim();
 
-/** Archives of worker, gateway and Redis: those that `ci.sh` made once, else made here. */
+/** Returns the archives of worker, gateway and Redis. Makes them unless `ci.sh` has made them. */
 async function imageArchives(folder: string): Promise<string[]> {
   const made = process.env.SWEFARM_TEST_KUBERNETES_IMAGES;
   const out = made ?? join(folder, 'images');
@@ -63,16 +63,16 @@ async function imageArchives(folder: string): Promise<string[]> {
   return (await readdir(out)).filter((name) => name.endsWith('.tar')).map((name) => join(out, name));
 }
 
-/** @param engine of the nodes: Debian's containerd and runc, or the newer ones of tools.sh, which give pods users of their own */
+/** @param engine engine of the nodes: Debian's containerd and runc, or those of tools.sh, which support user namespaces of pods */
 export async function openCluster(
   nodes: number,
   engine: 'debian' | 'containerd' = 'debian',
 ): Promise<Cluster> {
   if (programs === null) throw new Error('Helm or Kubernetes is not built');
   const bin = programs;
-  // Short, and on the disk: sockets have paths of 107 characters at most, and overlays cannot lie on overlays.
+  // The path is short, because paths of sockets have at most 107 characters, and on a disk, because overlays cannot be on overlays.
   const folder = await mkdtemp('/var/tmp/swefarm-k-');
-  // The root of a pod with users of its own passes through it.
+  // The root user of a pod with a user namespace must be able to enter the folder.
   await chmod(folder, 0o711);
   const at = join(folder, 'cluster');
   const kubeconfig = join(at, 'admin.kubeconfig');
@@ -128,7 +128,7 @@ export async function openCluster(
   };
 }
 
-/** A value of a secret. */
+/** Reads a value of a secret. */
 export async function secretOf({ kubectl }: Cluster, name: string, key: string): Promise<string> {
   const value = await kubectl('get', 'secret', name, '-o', `jsonpath={.data.${key}}`);
   return Buffer.from(value, 'base64').toString();
@@ -151,12 +151,12 @@ type Pod = {
   };
 };
 
-/** The worker pods of a release as the API server has them. */
+/** Returns the worker pods of a release from the API server. */
 export async function workerStates({ kubectl }: Cluster, release = 'farm'): Promise<Pod[]> {
   return JSON.parse(await kubectl('get', 'pods', '-l', labels(release), '-o', 'json')).items as Pod[];
 }
 
-/** Names of the worker pods of a release that can take rollouts, and are not about to end, as `pod/NAME`. */
+/** Returns the names (`pod/NAME`) of a release's worker pods that are ready and not being deleted. */
 export async function workerPods(cluster: Cluster, release = 'farm'): Promise<string[]> {
   const pods = await workerStates(cluster, release);
   return pods
@@ -167,7 +167,7 @@ export async function workerPods(cluster: Cluster, release = 'farm'): Promise<st
 export const readyWorkers = async (cluster: Cluster, release = 'farm'): Promise<number> =>
   (await workerPods(cluster, release)).length;
 
-/** Waits until so many workers of the release can take rollouts. */
+/** Waits until `count` workers of the release are ready. */
 export const untilWorkers = (cluster: Cluster, count: number, release = 'farm'): Promise<number> =>
   until(async () => (await readyWorkers(cluster, release)) === count, {
     what: `${count} workers of ${release} are ready`,

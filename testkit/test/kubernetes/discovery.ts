@@ -1,6 +1,6 @@
 /**
- * A stand-in for Prometheus's discovery of pods (role pod of kubernetes_sd_configs), which Debian's Prometheus is built without, for tests:
- * the pods that the real API server has, each port with the same labels, in a file that Prometheus reads again when it changes.
+ * A stand-in for Prometheus's discovery of pods (role pod of kubernetes_sd_configs), which Debian's Prometheus lacks: writes the pods of
+ * the real API server, with the same labels for each port, to a file that Prometheus reloads when it changes.
  */
 import { rename, writeFile } from 'node:fs/promises';
 import { sleep } from '@swefarm/shared';
@@ -12,12 +12,12 @@ type Pod = {
   status: { podIP?: string };
 };
 
-/** Writes the file each second until it is disposed of. */
+/** Writes the file each second until disposal. */
 export function standInDiscovery({ kubectl }: Cluster, path: string): AsyncDisposable {
   const ended = new AbortController();
   const writing = (async () => {
     while (!ended.signal.aborted) {
-      // While the API server does not answer, the pods stay those of before.
+      // While the API server does not answer, the file is not changed.
       const answer = await kubectl('get', 'pods', '-o', 'json').catch(() => null);
       if (answer !== null) {
         await writeFile(

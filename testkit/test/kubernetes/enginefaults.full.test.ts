@@ -1,4 +1,4 @@
-/** The same 64 rollouts under the same faults on the engine of the nodes, which outlives the workers whose sandboxes it runs. */
+/** Runs the 64 rollouts and faults of faults.full.test.ts on the engine of the nodes, which outlives the workers. */
 
 import { beforeEach, expect, test } from 'vitest';
 import { NO_TOOLS } from '../../helm/render.ts';
@@ -13,7 +13,7 @@ import { installChart } from './suite.ts';
 
 beforeEach(({ skip }) => skip(programs === null, NO_TOOLS));
 
-/** Containers of a run on the engine. */
+/** Returns the rollout ids of the run's containers on the engine. */
 async function sandboxesOf(run: string): Promise<string[]> {
   const format = '{{.Label "swefarm.rollout"}}';
   const all = await sh('docker', 'ps', '-a', '--filter', 'label=swefarm.rollout', '--format', format);
@@ -31,7 +31,7 @@ test('64 rollouts under faults on the nodes’ own engine: one result each, and 
   await installChart(cluster, 'farm', values);
   await untilWorkers(cluster, 2);
   const run = await survive(cluster, policy, values, image);
-  // Workers in other pods are known dead by Redis alone, after two minutes; then another one removes what they left, at its next sweep.
+  // Workers detect a dead worker in another pod only by Redis, after two minutes, and then remove its sandboxes at the next sweep.
   await until(async () => (await sandboxesOf(run)).length === 0, {
     what: 'no sandbox is left',
     withinMs: 360_000,

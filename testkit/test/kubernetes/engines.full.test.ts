@@ -1,4 +1,4 @@
-/** Rollouts on the node's own engine and on a Docker beside the worker, stores that prepull fills from archives, and jobs of trainers that call the gateway's Service. */
+/** Tests the node's own engine, a Docker beside the worker, stores that prepull fills from archives, and jobs of trainers. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -52,7 +52,7 @@ test('mode node: a worker without any capability runs rollouts on the engine who
   await until(async () => (await left()).length === 0, { what: 'no sandbox is left' });
 });
 
-/** An image with Debian's Docker, on the nodes. */
+/** Name of an image with Debian's Docker. */
 const DIND = 'swefarm.test/dind:1';
 async function importDocker(): Promise<void> {
   await sh('bash', 'testkit/kubernetes/base.sh', 'docker', DIND, 'docker.io,iptables');
@@ -140,7 +140,7 @@ test('the jobs of NeMo RL and verl are taken by the API server, and what they do
   const variable = (container: typeof nemo, key: string): string =>
     container.env.find(({ name }: { name: string }) => name === key).value;
 
-  // In place of the trainer's own program: it says that it was reached.
+  // Replaces the trainer's program and prints its arguments.
   const uv = join(folder, 'uv');
   await writeFile(uv, '#!/bin/sh\necho "started: $*"\n', { mode: 0o755 });
   const env = { FARM: variable(nemo, 'FARM'), TOKEN, POD_IP: NODE, PATH: `${folder}:${process.env.PATH}` };

@@ -1,4 +1,4 @@
-/** The chart on a real control plane and two real nodes: 64 rollouts under faults, probes, and what is left. */
+/** Tests the chart on a real control plane and two real nodes: 64 rollouts under faults, probes, and leftovers. */
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import type { ScriptedPolicy } from '../../src/policy/server.ts';
@@ -18,7 +18,7 @@ import { clusterForAll, installChart } from './suite.ts';
 let cluster: Cluster;
 let policy: ScriptedPolicy;
 let values: string[];
-/** The run that has met all faults. */
+/** Id of the run that all faults have hit. */
 let done = '';
 
 clusterForAll(programs, { nodes: 2, turns: 8 }, async (opened) => {
@@ -60,7 +60,7 @@ test('ready fails while the runtime is gone and comes back with it; alive fails 
       .containerStatuses?.[0]?.restartCount ?? 0;
   const before = await restartsOf(second);
   await inPod(cluster, second, `kill -STOP ${WORKER}`);
-  // Sandboxes are made here.
+  // The worker creates sandboxes in /scratch.
   await inPod(cluster, first, 'mount -o remount,bind,ro /scratch');
   await untilWorkers(cluster, 0);
   expect(await cluster.kubectl('logs', first)).toMatch(/"reason":"runtime rootfs:.*"msg":"not ready"/);

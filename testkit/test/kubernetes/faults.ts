@@ -1,4 +1,4 @@
-/** What happens to a release in the middle of its rollouts: an upgrade, a drained node, pods and processes that are killed. */
+/** Faults of a release during its rollouts: an upgrade, a drained node, killed pods and processes. */
 
 import { expect } from 'vitest';
 import type { ScriptedPolicy } from '../../src/policy/server.ts';
@@ -11,12 +11,12 @@ const ROLLOUTS = 64;
 export const inPod = ({ kubectl }: Cluster, pod: string, command: string): Promise<string> =>
   kubectl('exec', pod, '--', 'sh', '-c', command);
 
-/** The worker's process, which the first process of its container started. */
+/** Shell text that gives the pid of the worker, the child of its container's first process. */
 export const WORKER = '$(cat /proc/1/task/1/children)';
 
 /**
- * Sixty processes of 64 MiB each in a container of 3 GiB: none is as large as the worker, which is made the first choice of the
- * kernel besides. They end with the container.
+ * Fills the memory of a container of 3 GiB with 60 processes of 64 MiB each. The worker gets the highest OOM score, so that the kernel
+ * kills it first. The processes end with the container.
  */
 const FILL = `echo 1000 >/proc/${WORKER}/oom_score_adj
 for each in $(seq 60); do (head -c 64M /dev/zero | tail -c 64M | sleep 120) & done
@@ -24,7 +24,7 @@ wait`;
 
 async function fillMemory(cluster: Cluster): Promise<void> {
   const pod = (await workerPods(cluster)).at(-1) ?? '';
-  // It ends with its container.
+  // The command fails when its container ends.
   await inPod(cluster, pod, FILL).catch(() => undefined);
   const name = pod.replace('pod/', '');
   const reason = async () =>
@@ -38,7 +38,7 @@ async function fillMemory(cluster: Cluster): Promise<void> {
 
 type Fault = { at: number; name: string; strike(): Promise<unknown> };
 
-/** In their order, each once so many results are there. @param values with which the release `farm` was installed */
+/** Returns the faults in order. `at`: number of results at which a fault strikes. @param values values of the installed release `farm` */
 function faultsOf(cluster: Cluster, values: readonly string[]): Fault[] {
   const { kubectl, helm } = cluster;
   const firstWorker = async () => (await workerPods(cluster))[0] ?? '';
@@ -72,8 +72,8 @@ function faultsOf(cluster: Cluster, values: readonly string[]): Fault[] {
 }
 
 /**
- * Submits 64 rollouts and strikes the release `farm` with each fault; fails unless each rollout has one result with its artifact, and none of
- * the release's accounts asked the API server anything. Returns the id of the run.
+ * Submits 64 rollouts and causes each fault in the release `farm`. Fails unless each rollout has one result with its artifact, and no
+ * account of the release sent a request to the API server. Returns the id of the run.
  */
 export async function survive(
   cluster: Cluster,
@@ -103,7 +103,7 @@ export async function survive(
   return run;
 }
 
-/** Fails when a rollout of the run has a second result by now. */
+/** Fails when a rollout of the run has a second result. */
 export async function expectNoMore(cluster: Cluster, run: string): Promise<void> {
   const caller = await callerOf(cluster);
   const answer = await (await caller.ask(`/v1/runs/${run}/results?count=1000`)).json();

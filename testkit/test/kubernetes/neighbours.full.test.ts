@@ -1,7 +1,7 @@
 /**
- * Two releases in one namespace, each with two workers, all on one node with one store of images. One release suffers, the other must not
- * notice; then the other way round. A minute each, or half of SWEFARM_TEST_CHAOS_MINUTES each. In an hour some rollouts of the release that
- * suffers lose three workers in a row, and are given up with no reward: no more of them than the strikes explain.
+ * Tests two releases in one namespace, each with two workers, on one node with one store of images. Faults strike one release and must
+ * not affect the other; then the reverse. Each part lasts a minute, or half of SWEFARM_TEST_CHAOS_MINUTES. In an hour some rollouts of
+ * the struck release lose three workers in a row and are given up without a reward: at most as many as the strikes explain.
  */
 import { sleep } from '@swefarm/shared';
 import { expect, test } from 'vitest';
@@ -14,9 +14,9 @@ import { clusterForAll, installChart } from './suite.ts';
 
 const MINUTES = Number(process.env.SWEFARM_TEST_CHAOS_MINUTES ?? 2);
 const BATCH = 12;
-/** Rollouts that one worker runs at once, by the values of the tests. */
+/** Concurrency of a worker in the values of the tests. */
 const SLOTS = 4;
-/** Workers in a row that die with a rollout before it is given up. */
+/** Number of consecutive lost workers after which a rollout is given up. */
 const DEATHS = 3;
 const RELEASES = {
   farm: PORTS,
@@ -42,7 +42,7 @@ const anyWorker = async (name: Name): Promise<string> => {
   return pods[Math.floor(Math.random() * pods.length)] ?? '';
 };
 
-/** In this order, again and again. */
+/** Strikes, which are repeated in this order. */
 const STRIKES: [name: string, strike: (release: Name) => Promise<unknown>][] = [
   [
     'a worker’s process is killed',
@@ -70,13 +70,13 @@ const STRIKES: [name: string, strike: (release: Name) => Promise<unknown>][] = [
   ],
 ];
 
-/** The first so many strikes kill a worker with all that it runs. */
+/** Number of strikes, at the start of STRIKES, that kill a worker with all its rollouts. */
 const DEADLY = 2;
 
 const isGivenUp = ({ failure, reward }: Line): boolean =>
   failure?.class === 'lost' && failure.attempts >= DEATHS && reward === null;
 
-/** Runs of one release, one after the other, until told to stop. All that were not given up are whole. */
+/** Runs batches on one release until `stop` aborts. Fails unless all rollouts that were not given up have the right result. */
 async function work(release: Name, stop: AbortSignal): Promise<Line[]> {
   const lines: Line[] = [];
   while (!stop.aborted) {
@@ -90,7 +90,7 @@ async function work(release: Name, stop: AbortSignal): Promise<Line[]> {
   return lines;
 }
 
-/** Its gateway may be away for some seconds. */
+/** Submits a batch, with retries because the gateway may be unavailable for some seconds. */
 async function submitted(release: Name): Promise<string> {
   let run = '';
   await until(
@@ -123,7 +123,7 @@ test.for([
         if (stop.aborted || !strike) break;
         console.log(`${victim}: ${name}`);
         if (struck % STRIKES.length < DEADLY) deadly++;
-        // A pod may just have ended by itself, or not be there yet.
+        // The pod may have just ended, or may not exist yet.
         await strike(victim).then(
           () => (struck += 1),
           (error: Error) => console.log(error.message.split('\n').at(-1)),

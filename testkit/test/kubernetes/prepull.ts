@@ -1,4 +1,4 @@
-/** A store that prepull fills from a volume of archives, before rollouts need it. */
+/** Tests that prepull fills a store from a volume of archives. */
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
@@ -9,8 +9,8 @@ import { callerOf } from './caller.ts';
 import { type Cluster, sh } from './cluster.ts';
 
 /**
- * Installs a release with prepull of this kind, which is its name too; fails unless the store on the node is filled, and rollouts need
- * nothing more. Returns the store and the pod of prepull.
+ * Installs a release with this kind of prepull, which is also its name. Fails unless the store on the node is filled, and rollouts add
+ * nothing to it. Returns the store and the pod of prepull.
  */
 export async function expectFilled(
   cluster: Cluster,

@@ -1,4 +1,4 @@
-/** What the code in a sandbox may do to a node, tried by a rollout: what it got is in its patch. */
+/** Tests what code in a sandbox can do to a node: a rollout tries it, and its patch has the results. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
@@ -7,11 +7,11 @@ import { startScriptedPolicy } from '../../src/policy/server.ts';
 import type { Caller } from './caller.ts';
 import { type Cluster, NODE, PORTS } from './cluster.ts';
 
-/** MiB that a rollout takes, which may have 256. */
+/** Memory in MiB that a rollout with a limit of 256 MiB allocates. */
 const TOO_MUCH = 600;
 const SECRET = 'written by the node';
 
-/** Each attempt says `done`, or why not. `hide` keeps the names that are looked for out of the attempt's own command line. */
+/** Each attempt prints `done`, or why it failed. `hide` keeps the searched names out of the attempt's own command line. */
 const attempts = (file: string): string => `
 import ctypes, glob, json, os, socket, stat
 libc = ctypes.CDLL(None, use_errno=True)

@@ -1,6 +1,6 @@
 /**
- * A stand-in for KEDA, for tests: it follows a rendered ScaledObject by the rules of KEDA's documentation (keda.sh, "Scaling deployments"
- * and its Prometheus scaler), asks a real Prometheus, and scales the real Deployment. Without an answer it does nothing, as KEDA where there is no fallback.
+ * A stand-in for KEDA: follows a rendered ScaledObject by KEDA's documentation (keda.sh, "Scaling deployments" and the Prometheus
+ * scaler), queries a real Prometheus, and scales the real Deployment. Without an answer it does nothing, like KEDA without a fallback.
  */
 
 import type { Resource } from '../../helm/render.ts';
@@ -15,16 +15,16 @@ type Trigger = {
 export type Request = { replicas: number; at: number; why: string };
 
 export type Scaler = {
-  /** Looks once; returns what it wants, or null when a trigger got no answer. */
+  /** Queries once and scales. Returns the number of pods, or null when a trigger got no answer. */
   look(): Promise<number | null>;
-  /** Every number of pods that it asked for. */
+  /** All changes of the number of pods. */
   readonly requests: readonly Request[];
 };
 
 export function standInScaler(object: Resource, { kubectl }: Cluster, prometheus: Prometheus): Scaler {
   const { minReplicaCount, maxReplicaCount, cooldownPeriod, scaleTargetRef, triggers } = object.spec;
   const requests: Request[] = [];
-  /** What it wanted in the time for which a smaller wish must last. */
+  /** Wanted numbers within the cooldown period, during which a smaller number does not take effect. */
   let recent: { at: number; replicas: number }[] = [];
   return {
     requests,
@@ -34,7 +34,7 @@ export function standInScaler(object: Resource, { kubectl }: Cluster, prometheus
       const found = answers.filter((one) => one !== null);
       const active = found.some(({ value, activation }) => value > activation);
       const needed = Math.max(...found.map(({ value, threshold }) => Math.ceil(value / threshold)));
-      // KEDA scales between 0 and 1; above, the HPA that it makes does.
+      // KEDA scales between 0 and 1; the HPA that it creates scales above 1.
       const wanted = active
         ? Math.min(maxReplicaCount, Math.max(1, minReplicaCount, needed))
         : minReplicaCount;

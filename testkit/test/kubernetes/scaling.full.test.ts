@@ -1,4 +1,4 @@
-/** Workers follow the queue from 0 and back, by the chart's own queries against a real Prometheus that scrapes the gateway's pod. */
+/** Tests that workers scale with the queue from 0 and back, by the chart's queries on a real Prometheus that scrapes the gateway's pod. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '@swefarm/shared';
@@ -39,7 +39,7 @@ const resource = (kind: string, name: string): Resource => {
   return found;
 };
 
-/** A Prometheus that keeps of the namespace's pods those that the operator would keep by the chart's PodMonitor. */
+/** Starts a Prometheus that scrapes the same pods as the operator would by the chart's PodMonitor. */
 async function openPrometheus(stack: AsyncDisposableStack): Promise<Prometheus> {
   const folder = join(cluster.folder, 'prometheus');
   await mkdir(folder);

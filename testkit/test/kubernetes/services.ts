@@ -1,6 +1,6 @@
 /**
- * A stand-in for kube-proxy and the cluster's names, for tests: the address of a Service leads from this machine to the pods behind it, by
- * the Service and the EndpointSlices that the real API server has; and a file of hosts that knows its name.
+ * A stand-in for kube-proxy and the cluster's DNS: redirects the address of a Service on this machine to a pod, by the Service and the
+ * EndpointSlices of the real API server, and writes a hosts file with the name of the Service.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { type Cluster, sh } from './cluster.ts';
 
 export type ServiceAddress = AsyncDisposable & {
   readonly url: string;
-  /** Runs a script of bash where the Service has its name. */
+  /** Runs a bash script with the hosts file. */
   run(script: string, env: Record<string, string>): Promise<string>;
 };
 

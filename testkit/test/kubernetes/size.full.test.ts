@@ -1,4 +1,4 @@
-/** 400 workers on 400 fake nodes beside a real one: scheduled, found, and the API server hears of no rollout. */
+/** Tests 400 workers on fake nodes beside a real one: all are scheduled and discovered, and rollouts cause no request to the API server. */
 import { loadConfig, openFarm, type WorkerRecord } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import type { ScriptedPolicy } from '../../src/policy/server.ts';
@@ -31,7 +31,7 @@ clusterForAll(programs, { nodes: 1, turns: 1 }, async (opened) => {
   const from = Date.now();
   const args = [...values, '--set-json', `worker.tolerations=[${taint}]`, '--wait', '--timeout', '300s'];
   await cluster.helm('install', 'farm', 'helm/swefarm', ...args);
-  // Helm waits for so many as an upgrade must leave (worker.upgradeAtOnce), not for the real one.
+  // Helm waits only for the number of pods that an upgrade must leave (worker.upgradeAtOnce), perhaps without the real worker.
   await cluster.kubectl('rollout', 'status', 'daemonset/farm-swefarm-worker', '--timeout=300s');
   console.log(`${NODES + 1} workers are there after ${Math.round((Date.now() - from) / 1000)} s`);
   caller = await callerOf(cluster);
@@ -72,7 +72,7 @@ test('each node has one worker; what each fake one would tell Redis makes it a t
 });
 
 test('32 rollouts: the API server is asked nothing for any of them', async () => {
-  // What follows the installation has ended when nobody changes the namespace for a while.
+  // The effects of the installation have ended when the namespace does not change for some time.
   let changes = -1;
   await until(
     async () => {
@@ -99,7 +99,7 @@ test('32 rollouts: the API server is asked nothing for any of them', async () =>
   expect(names).toEqual([]);
 });
 
-/** Something of the farm's namespace is made, changed or removed, by whomever; an answer to what a pod asked is not. */
+/** Returns whether a request creates, changes or removes a resource of the farm's namespace, except events. */
 const isChange = ({ verb, objectRef }: AuditRecord): boolean =>
   objectRef?.namespace === 'rl' &&
   !['get', 'list', 'watch'].includes(verb) &&

@@ -1,4 +1,4 @@
-/** What the tests of one file share: a cluster with a policy, and releases that one test installs. */
+/** Shared by the tests of a file: opens a cluster with a policy, and installs releases for single tests. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from 'vitest';
@@ -11,9 +11,9 @@ import { type Cluster, openCluster, sh, untilWorkers, workerPods } from './clust
 type Opened = { cluster: Cluster; policy: ScriptedPolicy; stack: AsyncDisposableStack };
 
 /**
- * Opens a cluster for the tests of a file, which are skipped where its programs are missing. `stack` ends with it.
- * @param programs their folder; null where they are missing
- * @param turns of two seconds that each rollout of the policy takes
+ * Opens a cluster for the tests of a file, which are skipped if its programs are missing. `stack` is disposed after the tests.
+ * @param programs folder of the programs; null: missing
+ * @param turns number of turns of two seconds at the start of each rollout
  */
 export function clusterForAll(
   programs: string | null,
@@ -31,7 +31,7 @@ export function clusterForAll(
   afterAll(() => stack.disposeAsync(), 120_000);
 }
 
-/** Installs the chart as a release, and waits for it. */
+/** Installs the chart as a release, and waits until it is ready. */
 export const installChart = ({ helm }: Cluster, name: string, values: readonly string[]): Promise<string> =>
   helm(...words`install ${name} helm/swefarm ${values} --wait --timeout 180s`);
 

@@ -1,4 +1,4 @@
-/** Pods with users of their own (hostUsers: false), by containerd 2: the modes rootfs-userns and podman. */
+/** Tests pods with user namespaces (hostUsers: false) on containerd 2: the modes rootfs-userns and podman. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -28,7 +28,7 @@ clusterForAll(programs, { nodes: 1, turns: 1, engine: 'containerd' }, (opened) =
 const mapOf = (pod: string, container: string): Promise<string> =>
   cluster.kubectl(...words`exec ${pod} -c ${container} -- cat /proc/1/uid_map`);
 
-/** Installs a release with one worker; returns its pod and the first of the node's users that it has. */
+/** Installs a release with one worker. Returns its pod and the first uid on the node of its user namespace. */
 async function install(name: string, ...set: string[]): Promise<{ pod: string; first: number }> {
   const pod = await installForTest(cluster, name, ...set);
   const map = (await mapOf(pod, 'worker')).split(/\s+/);
@@ -36,7 +36,7 @@ async function install(name: string, ...set: string[]): Promise<{ pod: string; f
   return { pod, first: Number(map[1]) };
 }
 
-/** Processes of the node whose users are those of one pod; each as its command line. */
+/** Returns the command lines of the node's processes with uids of one pod. */
 async function processesOf(first: number): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const all = await Promise.all(
@@ -51,7 +51,7 @@ async function processesOf(first: number): Promise<string[]> {
   return all.flat();
 }
 
-/** Removes a release; fails unless nothing of it runs or is mounted on the node any more. */
+/** Uninstalls a release. Fails unless no process, mount or file of it is left on the node. */
 async function uninstall(name: string, first: number): Promise<void> {
   await cluster.helm('uninstall', name, '--wait', '--timeout', '120s');
   await until(async () => (await cluster.kubectl('get', 'pods', '-o', 'name')) === '', {
@@ -89,7 +89,7 @@ test('mode rootfs-userns: rollouts in a pod whose root is nobody on the node, wh
   const { users, done, filled } = await probe(cluster, caller);
   expect(users).toBe(first);
   expect(done).toEqual([]);
-  // 128 and the number of SIGKILL: the worker measures, once a second.
+  // 128 + SIGKILL: the worker measures the disk once a second and kills the command.
   expect(filled).toBe(137);
   expect(await hasNetwork(caller)).toBe(true);
   await uninstall('own', first);
@@ -104,11 +104,11 @@ test('mode rootfs-userns: what a pod with other users has put into the store of 
   };
   const { store, pod } = await expectFilled(cluster, policy, 'daemonset', here, 'runtime.mode=rootfs-userns');
   expect(made).not.toContain(await mapOf(pod, 'done'));
-  // On the disk they are the node's root's, whatever the pod's users are.
+  // Files of the store belong to the node's root, whatever the uids of the pod are.
   expect(await sh('find', store, '!', '-uid', '0')).toBe('');
 });
 
-/** An image with Debian's Podman, on the nodes. */
+/** Builds an image with Debian's Podman and copies it to the nodes. */
 async function importPodman(): Promise<void> {
   const base = `${PODMAN}-base`;
   const packages = 'crun,fuse-overlayfs,libcap2-bin,netavark,podman,slirp4netns,uidmap';
@@ -118,7 +118,7 @@ async function importPodman(): Promise<void> {
   await copyToNodes(cluster, PODMAN);
 }
 
-/** Kills the engine beside the worker in the middle of rollouts; fails unless each has its reward all the same. */
+/** Kills the engine beside the worker during rollouts. Fails unless each rollout has its reward. */
 async function killEngine(caller: Caller, pod: string, image: string): Promise<void> {
   const kill = ['sh', '-c', `kill -9 ${WORKER}`];
   let isKilled = false;
@@ -151,20 +151,20 @@ test('mode podman: rollouts in a Podman without root beside the worker, which ha
   expect(processes).toContain('swefarm-worker');
   expect(processes).toContain('podman\0system\0service');
   await expectNoCapability(cluster, pod);
-  // Without root on control groups of version 1: the sidecar's limits hold for all.
+  // A rootless Podman cannot set limits with cgroup v1, so only the limits of the sidecar apply.
   expect(await doctor(pod)).toContain('cpu none, memory none, pids none, disk none');
   const podman = words`exec -i ${pod} -c podman -- podman --url unix:///run/engine/podman.sock`;
   await copyToPod(cluster, image, podman);
   const caller = await callerOf(cluster, 'boxed');
   await runMany(caller, 16, image);
   const { users, done } = await probe(cluster, caller, image);
-  // The engine's user within the pod.
+  // The uid of the engine's user in the pod.
   expect(users).toBe(1000);
   expect(done).toEqual([]);
-  // For which Podman would need a device that a pod has not.
+  // A network would need a device that a pod does not have.
   await expect(hasNetwork(caller, image)).rejects.toThrow(/max_network/);
   await killEngine(caller, pod, image);
-  // The reaper looks once in some minutes for what the engine's death has left.
+  // The reaper checks for leftovers of the dead engine every few minutes.
   await until(async () => (await cluster.kubectl(...podman, 'ps', '-aq')) === '', {
     withinMs: 300_000,
     what: 'no sandbox is left',
