@@ -45,7 +45,7 @@ export type EvalInput = LostEvaluations & {
   name: string;
 };
 
-/** Reads the predictions. Throws UsageError for contradicting flags and unreadable predictions, Node's error for an unreadable `from`. */
+/** Reads the predictions. Throws UsageError for contradicting flags and unreadable files. */
 export async function readEvalInput(
   { predictions: file, from, nTimes: times = 1 }: EvalValues,
   dataset: Dataset,

@@ -51,6 +51,8 @@ test('a resumed collection counts what its output has', () => {
   const ended = [line('a', 0, true), line('b', 0), line('b', 2)];
   expect(short(new Feeder({ ...RULES, untilResolved: 1 }, ended).next())).toEqual(['b.1']);
   expect(short(new Feeder(RULES, ended).next())).toEqual(['a.1', 'a.2', 'a.3', 'b.1', 'b.3']);
+  const ofOther = [line('c', 0), line('c', 1)];
+  expect(short(new Feeder({ ...RULES, inFlight: 2 }, ofOther).next())).toEqual(['a.0', 'a.1']);
 });
 
 test.each<[Partial<FeedRules['budget']>, RegExp]>([

@@ -45,7 +45,9 @@ export class Feeder {
     this.#begun = now();
     this.#groups = new Map(rules.instanceIds.map((id) => [id, { queued: new Set(), ended: 0, resolved: 0 }]));
     for (const line of ended) {
-      this.#groups.get(line.instance_id)?.queued.add(line.rollout_index);
+      const group = this.#groups.get(line.instance_id);
+      if (!group) continue;
+      group.queued.add(line.rollout_index);
       this.#inFlight += 1;
       this.note(line);
     }

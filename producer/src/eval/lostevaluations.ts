@@ -1,6 +1,5 @@
 /** Finds the patches of failed or imported rollouts for a new evaluation, and adds verdict and reward to their lines. */
-import { createReadStream } from 'node:fs';
-import { parseJsonLines, type RowProblem } from '@swefarm/datasets';
+import { type RowProblem, readRows } from '@swefarm/datasets';
 import type { RewardOverrides } from '@swefarm/grading';
 import { type RewardFacts, UsageError } from '@swefarm/shared';
 import { type OutputLine, type Prediction, rewardFields, withoutReward } from '@swefarm/trajectories';
@@ -15,7 +14,7 @@ export type LostEvaluations = {
 /**
  * Reads the patches to evaluate again. `model`: name of the model in the harness's tree, unless an imported line names another model.
  *
- * @throws UsageError when the file has no rollout to evaluate again, and Node's error when it cannot be read
+ * @throws UsageError when the file has no rollout to evaluate again or cannot be read
  */
 export async function readLostEvaluations(
   path: string,
@@ -26,7 +25,7 @@ export async function readLostEvaluations(
   const oldLines = new Map<Prediction, OutputLine>();
   const problems: RowProblem[] = [];
   const times = new Map<string, number>();
-  for await (const row of parseJsonLines(readable(path))) {
+  for await (const row of readRows(path)) {
     if ('problem' in row) {
       problems.push(row.problem);
       continue;
@@ -67,12 +66,6 @@ const isLost = ({ outcome, failure, imported, report, patch }: Partial<OutputLin
     (outcome === 'judged' && imported !== undefined && !report)) &&
   typeof patch === 'string' &&
   patch !== '';
-
-function readable(path: string) {
-  return createReadStream(path).on('error', (error: NodeJS.ErrnoException) => {
-    error.message = `${path}: cannot be read: ${error.message}`;
-  });
-}
 
 /** Returns the old line with the facts of the new evaluation and the reward for all facts; unchanged if the evaluation did not run. */
 export function mergeEvaluation(old: OutputLine, fresh: OutputLine, overrides: RewardOverrides): OutputLine {
