@@ -140,12 +140,8 @@ test.each(['updating', 'asleep'] as const)(
     const trainer = openTrainer();
     const server = await endpoint();
     trainer.announce('default', { state });
-<<<<<<< HEAD
     // The pause is longer than the time limit.
     const playing = begin(trainer, server, {}, { time_limit: 3 });
-=======
-    const playing = begin(trainer, server, {}, { time_limit: 20 });
->>>>>>> c3
     await trainer.untilRead();
     await sleep(4_000);
     await trainer.untilRead();
