@@ -1,4 +1,5 @@
 /** The HTTP client of policy endpoints, against servers on this machine. */
+import { createHash } from 'node:crypto';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
@@ -47,6 +48,21 @@ test('the pieces of a body arrive as one body with its length in bytes', async (
   });
   const answer = await client.postWhole('chat', ['{"a":"ü",', Buffer.from('"b":1}')], signal());
   expect(JSON.parse(answer.toString())).toEqual(['16', 16, '{"a":"ü","b":1}']);
+});
+
+test('large pieces of a body are sent in order, without a copy in memory', async () => {
+  const client = await clientOf((request, response) => {
+    const hash = createHash('sha256');
+    request.on('data', (piece: Buffer) => hash.update(piece));
+    request.on('end', () => response.end(hash.digest('hex')));
+  });
+  const large = Buffer.alloc(16 * 1024 ** 2, 'x');
+  const body = ['{"a":', '"', large, '",', '"b":1}'];
+  const before = process.memoryUsage().arrayBuffers;
+  const answer = client.postWhole('chat', body, signal());
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(large.length / 2);
+  const whole = createHash('sha256').update(body.join(''));
+  expect((await answer).toString()).toBe(whole.digest('hex'));
 });
 
 test('an error of the reader ends the exchange and the connection', async () => {

@@ -224,6 +224,10 @@ test('tokens: parquet and safetensors with a manifest; what has no ids is counte
     expect(manifest.shards).toEqual([{ file: `shard-00000.${form}`, rows: 1, rollouts: 1 }]);
     expect((await readdir(path)).sort()).toEqual(['_manifest.json', `shard-00000.${form}`]);
   }
+  const { tensors } = await json(stored.at('safetensors/_manifest.json'));
+  const bytes = await readFile(stored.at('safetensors/shard-00000.safetensors'));
+  const header = JSON.parse(bytes.toString('utf8', 8, 8 + Number(bytes.readBigUInt64LE())));
+  expect(Object.keys(header)).toEqual(['__metadata__', ...tensors]);
   const { parquetReadObjects, asyncBufferFromFile } = await import('hyparquet');
   const file = await asyncBufferFromFile(stored.at('parquet/shard-00000.parquet'));
   const [row] = await parquetReadObjects({ file });

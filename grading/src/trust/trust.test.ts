@@ -172,7 +172,7 @@ describe('the log compared with other evidence', () => {
       level: 'forged',
       resolved: true,
       reward: 0,
-      reasons: expect.arrayContaining([expect.stringMatching(/imitates the markers .*do not pass/)]),
+      reasons: expect.arrayContaining([expect.stringMatching(/\(2 starts, 2 ends\), and .*do not pass/)]),
     });
   });
 

@@ -134,4 +134,9 @@ function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: st
     : [];
 }
 
-const occurrences = (text: string, needle: string): number => text.split(needle).length - 1;
+/** Counts without an array of the parts: a hostile log may have millions of markers. */
+function occurrences(text: string, needle: string): number {
+  let count = 0;
+  for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + needle.length)) count++;
+  return count;
+}

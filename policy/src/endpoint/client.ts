@@ -113,8 +113,24 @@ function refusalOf(head: AnswerHead, text: string): APIError {
   return APIError.generate(head.status, 'error' in json ? json : { error: json }, undefined, headers);
 }
 
-/** Joins the pieces, because the connection writes each piece separately. */
+/** Pieces below this size are joined, because the connection writes each piece separately. Larger pieces are shared, not copied. */
+const LARGE_BYTES = 16 * 1024;
+
 function joined(body: readonly BodyPiece[]): NonNullable<HttpRequest['body']> {
-  const bytes = Buffer.concat(body.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)));
-  return { length: bytes.length, pieces: [bytes] };
+  const pieces: Buffer[] = [];
+  let small: Buffer[] = [];
+  const join = (): void => {
+    if (small.length > 0) pieces.push(Buffer.concat(small));
+    small = [];
+  };
+  for (const piece of body) {
+    const bytes = typeof piece === 'string' ? Buffer.from(piece) : piece;
+    if (bytes.length < LARGE_BYTES) small.push(bytes);
+    else {
+      join();
+      pieces.push(bytes);
+    }
+  }
+  join();
+  return { length: pieces.reduce((sum, { length }) => sum + length, 0), pieces };
 }

@@ -109,7 +109,7 @@ const guarded =
   };
 
 /**
- * Yields the pieces and removes each from the array. Otherwise the body would stay in memory until the answer ends: 0.3 MB for each
+ * Yields the pieces and removes each from the array. Otherwise all pieces would stay in memory until the answer ends: 0.3 MB for each
  * rollout at 60,000 tokens.
  */
 function* released(pieces: Buffer[]): Generator<Buffer> {

@@ -92,6 +92,9 @@ test('experts reach neither the message nor the JSON parser', () => {
     expect(parseReply(answer(experts)).message).toEqual(plain);
     expect(parseReply(answer(experts, 'choice')).message).toEqual(plain);
   }
+  const flawed = extractExperts(answer(text, 'choice', { prompt_routed_experts: [[[1, 2]]] }));
+  expect(flawed.experts).toEqual({ flaw: 'it is no text of base64' });
+  expect(flawed.json.toString()).not.toContain('nrlre1');
   // A text that contains the key stays a text.
   const content = 'a "routed_experts": "nrlre1:x" b';
   const mentioned = JSON.stringify({ choices: [{ message: { content } }] });

@@ -39,10 +39,12 @@ const NO_BASE64 = 'it is no text of base64';
  * safe, because quotes inside JSON strings are escaped.
  */
 export function extractExperts(json: Buffer): { json: Buffer; experts: ExpertsFound | null } {
-  let rest = json;
+  const found = [PROMPT_KEY, KEY].flatMap((key) => findValue(json, key) ?? []);
+  const values = found.filter((value) => value !== 'unreadable');
+  // A readable value is cut out even if the other value has a flaw.
+  const rest = without(json, values);
+  if (values.length < found.length) return { json: rest, experts: { flaw: NO_BASE64 } };
   try {
-    const values = [PROMPT_KEY, KEY].flatMap((key) => findValue(json, key) ?? []);
-    rest = without(json, values);
     return { json: rest, experts: joined(values.map(({ text }) => readArray(text))) };
   } catch (error) {
     if (error instanceof ExpertFormatError) return { json: rest, experts: { flaw: error.message } };
@@ -52,17 +54,17 @@ export function extractExperts(json: Buffer): { json: Buffer; experts: ExpertsFo
 
 type Value = { start: number; end: number; text: Buffer };
 
-function findValue(json: Buffer, key: Buffer): Value | null {
+function findValue(json: Buffer, key: Buffer): Value | 'unreadable' | null {
   for (let at = json.indexOf(key); at !== -1; at = json.indexOf(key, at + key.length)) {
     const colon = skipBlanks(json, at + key.length);
     if (json[colon] !== COLON) continue;
     const start = skipBlanks(json, colon + 1);
     if (json[start] === NULL) continue;
-    if (json[start] !== QUOTE) throw new ExpertFormatError(NO_BASE64);
+    if (json[start] !== QUOTE) return 'unreadable';
     const end = json.indexOf(QUOTE, start + 1);
     const text = json.subarray(start + 1, end);
     // Base64 needs no escapes.
-    if (end === -1 || text.includes(BACKSLASH)) throw new ExpertFormatError(NO_BASE64);
+    if (end === -1 || text.includes(BACKSLASH)) return 'unreadable';
     return { start, end: end + 1, text };
   }
   return null;

@@ -75,11 +75,12 @@ async function openState(options: DockerRuntimeOptions, opened: AsyncDisposableS
 /** Opens the runtime even if the engine is unusable; `check` and the first call to the engine report the problem. */
 export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runtime> {
   const { socketPath, images } = options;
-  const opened = new AsyncDisposableStack();
-  const state = await openState(options, opened);
+  await using opening = new AsyncDisposableStack();
+  const state = await openState(options, opening);
   const { docker, engine } = state;
   const fetch = createFetch(images);
   const pulled = images ? openPulledImages(images.pulledFile) : null;
+  const opened = opening.move();
   return {
     name: engine,
     isolates: true,

@@ -61,6 +61,13 @@ test('a folder of another process namespace stays until it is untouched for hour
   expect(await readdir(folder)).toEqual([]);
 });
 
+test('a host record of an older worker is read; a record that cannot be read hides only its sandbox', async () => {
+  await mkdir(join(folder, 'host-old'));
+  await writeFile(join(folder, 'host-old', 'owner.json'), JSON.stringify({ owner, started_at: 1 }));
+  await mkdir(join(folder, 'host-broken', 'owner.json'), { recursive: true });
+  expect(await readRecords(folder, 'host')).toEqual([{ id: 'host-old', owner }]);
+});
+
 test('a truncated record is logged, and removed after ten minutes', async () => {
   await writeRecord(join(folder, 'rootfs-whole'), { owner, cgroups: [] }, []);
   await mkdir(join(folder, 'rootfs-torn'));

@@ -17,7 +17,8 @@ const SandboxRecord = z.object({
     ...{ farm: z.string(), worker: z.string(), pid: z.number(), pid_started: z.string() },
     ...{ rollout_id: z.string(), attempt: z.number() },
   }),
-  cgroups: z.array(z.string()),
+  /** Host sandboxes of older workers have none. */
+  cgroups: z.array(z.string()).default([]),
   started_at: z.number(),
 });
 /** Age from which an unreadable record counts as lost. A starting sandbox has a complete record from the beginning. */
@@ -64,7 +65,8 @@ export async function readRecords(scratchDir: string, kind: RecordedRuntime): Pr
   const owned: OwnedContainer[] = [];
   for (const id of await ownNames(scratchDir)) {
     if (!ID.test(id) || !id.startsWith(`${kind}-`)) continue;
-    const record = await recordOf(scratchDir, id);
+    // An unreadable record does not make the other sandboxes unknown.
+    const record = await recordOf(scratchDir, id).catch(() => null);
     if (record) owned.push({ id, owner: record.owner });
   }
   return owned;

@@ -1,7 +1,6 @@
 /** The processes that own a sandbox: a supervisor outside, and process 1 inside. */
 import { spawn } from 'node:child_process';
 import { close, open } from 'node:fs';
-import { createInterface } from 'node:readline';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { RolloutFailure, waitAtMost } from '@swefarm/shared';
@@ -214,19 +213,24 @@ function startFailure(stderr: string): RolloutFailure {
 
 type Answers = {
   next(): Promise<string>;
-  /** Last lines that are no answers: error messages. */
+  /** Last lines that are no answers, also an incomplete one: error messages. */
   rest(): string;
 };
 
-function readAnswers(stream: Readable): Answers {
+export function readAnswers(stream: Readable): Answers {
+  // node:readline would hide a last line without a line feed until the stream ends.
+  let line = '';
   let rest = '';
   const waiting: ((answer: string) => void)[] = [];
+  stream.setEncoding('utf8');
   stream.on('error', () => undefined);
-  const lines = createInterface({ input: stream }).on('line', (line) => {
-    if (line === 'ready' || line === 'done') waiting.shift()?.(line);
-    else rest = `${rest}${line}\n`.slice(-4096);
+  stream.on('data', (chunk: string) => {
+    const lines = (line + chunk).split('\n');
+    line = lines.pop() ?? '';
+    for (const one of lines) {
+      if (one === 'ready' || one === 'done') waiting.shift()?.(one);
+      else rest = `${rest}${one}\n`.slice(-4096);
+    }
   });
-  // The interface emits the stream's errors too.
-  lines.on('error', () => undefined);
-  return { next: () => new Promise((resolve) => waiting.push(resolve)), rest: () => rest };
+  return { next: () => new Promise((resolve) => waiting.push(resolve)), rest: () => rest + line };
 }

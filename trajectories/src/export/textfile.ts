@@ -1,7 +1,7 @@
 /** Writes a text file under a temporary name and renames it when it is complete. A name that ends in .gz selects gzip. */
 import { open, rename, rm } from 'node:fs/promises';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
+import { finished } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
 import { writing } from '../output/appendfile.ts';
 import { asideOf, requireNewPath } from './aside.ts';
 
@@ -11,10 +11,9 @@ export interface TextFile extends AsyncDisposable {
   finish(): Promise<void>;
 }
 
-const compress = promisify(gzip);
 /** Higher levels hardly reduce the size of trajectories. */
 const GZIP_LEVEL = 3;
-/** Approximate bytes of one write, before compression. With gzip, each write is a member. */
+/** Approximate bytes of one write, before compression. */
 const BLOCK_BYTES = 1024 ** 2;
 
 /** Opens the file at `path`, or standard output for `-`. Throws the errors of {@link requireNewPath}. */
@@ -23,17 +22,18 @@ export async function openTextFile(path: string): Promise<TextFile> {
   await requireNewPath(path);
   const aside = asideOf(path);
   const file = await writing(path, () => open(aside, 'w'));
+  const gzip = path.endsWith('.gz') ? openGzip() : null;
   let block: Uint8Array[] = [];
   let size = 0;
   let written = Promise.resolve();
   /** Writes the block while the caller renders the next one. */
-  const flush = async (): Promise<void> => {
+  const flush = async (isLast = false): Promise<void> => {
     const bytes = Buffer.concat(block);
     block = [];
     size = 0;
     await written;
     written = writing(path, async () => {
-      await file.appendFile(path.endsWith('.gz') ? await compress(bytes, { level: GZIP_LEVEL }) : bytes);
+      await file.appendFile(gzip ? await gzip(bytes, isLast) : bytes);
     });
     // The next call awaits this promise; without this handler, its error would be an unhandled rejection.
     written.catch(() => undefined);
@@ -46,7 +46,7 @@ export async function openTextFile(path: string): Promise<TextFile> {
       if (size >= BLOCK_BYTES) await flush();
     },
     async finish() {
-      await flush();
+      await flush(true);
       await written;
       await writing(path, async () => {
         await file.sync();
@@ -61,10 +61,27 @@ export async function openTextFile(path: string): Promise<TextFile> {
   };
 }
 
+/**
+ * Returns a function that compresses a block and resolves with the bytes that are ready. All blocks are one member, because some readers
+ * refuse further members or ignore them.
+ */
+function openGzip(): (block: Uint8Array, isLast: boolean) => Promise<Uint8Array> {
+  const gzip = createGzip({ level: GZIP_LEVEL });
+  const ready: Uint8Array[] = [];
+  gzip.on('data', (bytes: Buffer) => ready.push(bytes));
+  return async (block, isLast) => {
+    if (isLast) await finished(gzip.end(block));
+    else await new Promise<void>((resolve) => void gzip.write(block, () => resolve()));
+    return Buffer.concat(ready.splice(0));
+  };
+}
+
 const standardOutput = (): TextFile => ({
   write: (text) =>
-    new Promise((resolve, reject) => {
-      process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
+    writing('standard output', async () => {
+      await new Promise<void>((resolve, reject) => {
+        process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
+      });
     }),
   finish: () => Promise.resolve(),
   [Symbol.asyncDispose]: () => Promise.resolve(),

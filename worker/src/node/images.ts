@@ -4,14 +4,7 @@
  */
 import { join } from 'node:path';
 import { type ImageInspection, type ImageLine, openConverter, type Runtime } from '@swefarm/sandbox';
-import {
-  createLazy,
-  createSemaphore,
-  errorMessage,
-  UnusableError,
-  UsageError,
-  type WorkerConfig,
-} from '@swefarm/shared';
+import { createSemaphore, errorMessage, UnusableError, UsageError, type WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { chooseEngine, chooseRuntime } from './runtimes.ts';
 
@@ -93,9 +86,10 @@ async function openConversion(
   { config, log, signal }: ImagesCommand,
   stack: AsyncDisposableStack,
 ): Promise<Work> {
-  const engine = createLazy(() => chooseEngine(config, log, signal));
+  // The promise is also remembered after a failure, because each choice asks every engine.
+  let engine: ReturnType<typeof chooseEngine> | null = null;
   stack.defer(async () => {
-    const opened = await engine.started()?.catch(() => null);
+    const opened = await engine?.catch(() => null);
     await opened?.runtime[Symbol.asyncDispose]();
   });
   const converter = await openConverter({
@@ -104,7 +98,8 @@ async function openConversion(
     folder: join(config.images_dir, 'converting'),
     atOnce: config.image_pulls,
     async ensure(image) {
-      const { runtime, socketPath } = await engine.get();
+      engine ??= chooseEngine(config, log, signal);
+      const { runtime, socketPath } = await engine;
       await runtime.ensureImage(image, signal);
       return socketPath;
     },

@@ -19,7 +19,7 @@ export const tokenShards: ExportFormat = {
           rowsOf: labelled,
           groupBytes: SHARD_BYTES,
           shardBytes: SHARD_BYTES,
-          facts: { tensors: ['offsets', 'input_ids', 'log_probs', 'loss_mask'] },
+          facts: { tensors: ['offsets', 'input_ids', 'log_probs', 'version_index', 'loss_mask'] },
           create: (path) => ({
             add: (rows) => writeFile(path, safetensorsPieces(rows), { flush: true }),
             end: () => Promise.resolve(),
