@@ -126,8 +126,16 @@ test('what runs is followed: turn by turn, into its result', SLOW, async () => {
   const [list, page] = [await openPage(url, TOKEN), await openPage(url, TOKEN)];
   await list.goto(`${url}/ui/#/run/${made.record.run_id}`);
   await list.locator('.square.waiting').waitFor();
+  const asked: number[] = [];
+  page.on('requestfinished', (request) => {
+    if (request.url().includes('/live?')) asked.push(request.timing().startTime);
+  });
   await page.goto(rolloutUrl(url, id));
   await page.getByText('It waits in the queue.').waitFor();
+  // Without a live turn, the page requests the turns about once a second.
+  await until(() => asked.length >= 3);
+  const [first = 0, , third = 0] = asked;
+  expect(third - first).toBeGreaterThan(1_000);
   await tell(1);
   await page.getByText('Running: agent, 1 turns, on n1.').waitFor();
   await page.getByRole('article', { name: 'Turn 1' }).waitFor();
