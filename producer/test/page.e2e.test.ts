@@ -27,6 +27,12 @@ test('5,000 rollouts: token, runs, grid, list, filters, keys', SLOW, async () =>
   await token.press('Enter');
   await page.getByText('Unknown token.').waitFor();
   await token.fill(TOKEN);
+  // The server is unreachable for one request.
+  await page.evaluate(
+    'const real = fetch; fetch = () => { fetch = real; return Promise.reject(new TypeError("no route")); }; null',
+  );
+  await token.press('Enter');
+  await page.getByText('The server did not check the token: no route').waitFor();
   await token.press('Enter');
   await page.getByRole('link', { name: made.record.run_id }).click();
 
