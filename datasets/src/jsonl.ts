@@ -4,6 +4,9 @@ import { isRow } from './fields/fields.ts';
 import { describeValue } from './fields/problem.ts';
 import type { RawRow } from './problem.ts';
 
+/** A row, and the position and length of its line in bytes. */
+type LineRow = RawRow & { bytes: { at: number; length: number } };
+
 const NEWLINE = 0x0a;
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
@@ -14,29 +17,33 @@ const decoder = new TextDecoder('utf-8', { fatal: true });
 export async function* parseJsonLines(
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   mostBytes: number = MOST.textBytes,
-): AsyncGenerator<RawRow> {
+): AsyncGenerator<LineRow> {
   let pending: Uint8Array[] = [];
   let size = 0;
   let number = 0;
+  let at = 0;
   const add = (part: Uint8Array): void => {
     size += part.length;
     if (size > mostBytes) pending = [];
     else if (part.length > 0) pending.push(part);
   };
-  const take = (unterminated: boolean): RawRow | null => {
+  const take = (unterminated: boolean): LineRow | null => {
     number += 1;
     const line = Buffer.concat(pending);
-    const length = size;
+    const bytes = { at, length: size };
+    at += size + 1;
     pending = [];
     size = 0;
-    return length > mostBytes
-      ? bad(
-          `line ${number}`,
-          `a row of at most ${mostBytes} bytes`,
-          `one of ${length} bytes`,
-          'remove the columns that this farm does not read, or leave out the row',
-        )
-      : parseLine(line, number, unterminated);
+    const row =
+      bytes.length > mostBytes
+        ? bad(
+            `line ${number}`,
+            `a row of at most ${mostBytes} bytes`,
+            `one of ${bytes.length} bytes`,
+            'remove the columns that this farm does not read, or leave out the row',
+          )
+        : parseLine(line, number, unterminated);
+    return row && { ...row, bytes };
   };
   for await (const chunk of chunks) {
     let start = 0;

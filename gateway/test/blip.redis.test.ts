@@ -32,6 +32,19 @@ test('a repeated request takes over a rollout whose job could not be queued', as
   expect(await farm.calls.count()).toEqual({ connected: 0, orphaned: 0 });
 });
 
+test('a gateway that could not register at its start refuses posts, and registers later', async () => {
+  const { url, farm, allow } = await gatewayWithUser((prefix) => ['%R~*', `~${prefix}:[^c]*`]);
+  const body = row({ _ng_rollout_index: 0 });
+  const refused = await post(url, body);
+  expect(refused.status).toBe(503);
+  expect(await refused.json()).toMatchObject({ error: { code: 'redis_auth' } });
+  await allow('allkeys');
+  const reply = post(url, body);
+  await untilQueued(farm, 1);
+  await finish(farm);
+  expect((await reply).status).toBe(200);
+});
+
 test('a post makes one rollout although connections to Redis break at any moment', async () => {
   const proxy = await startFaultProxy({ target: redisUrl() });
   onTestFinished(() => proxy[Symbol.asyncDispose]());

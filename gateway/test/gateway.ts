@@ -60,14 +60,16 @@ export async function callersFile(entries: Record<string, string>): Promise<stri
   return path;
 }
 
-/** Starts a gateway over a Redis of its own. `allow` changes the rules of the gateway's Redis user. */
-export async function gatewayWithUser() {
+/** Starts a gateway over a Redis of its own. `keys`: keys that the gateway's Redis user can use; `allow` changes the user's rules. */
+export async function gatewayWithUser(keys: (prefix: string) => string[] = () => ['~*']) {
   const server = await startRedis();
   onTestFinished(() => server[Symbol.asyncDispose]());
   const allow = (...rules: string[]) => server.cli('ACL', 'SETUSER', 'gw', ...rules);
-  await allow('on', '>gw-password', '~*', '+@all');
+  const { redis_prefix } = testConfig();
+  await allow('on', '>gw-password', '+@all', ...keys(redis_prefix));
   const made = await testGateway({
     redis_url: new Secret(server.url),
+    redis_prefix,
     redis_username: 'gw',
     redis_password: new Secret('gw-password'),
   });

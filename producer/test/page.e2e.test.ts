@@ -27,6 +27,12 @@ test('5,000 rollouts: token, runs, grid, list, filters, keys', SLOW, async () =>
   await token.press('Enter');
   await page.getByText('Unknown token.').waitFor();
   await token.fill(TOKEN);
+  // The server is unreachable for one request.
+  await page.evaluate(
+    'const real = fetch; fetch = () => { fetch = real; return Promise.reject(new TypeError("no route")); }; null',
+  );
+  await token.press('Enter');
+  await page.getByText('The server did not check the token: no route').waitFor();
   await token.press('Enter');
   await page.getByRole('link', { name: made.record.run_id }).click();
 
@@ -126,8 +132,16 @@ test('what runs is followed: turn by turn, into its result', SLOW, async () => {
   const [list, page] = [await openPage(url, TOKEN), await openPage(url, TOKEN)];
   await list.goto(`${url}/ui/#/run/${made.record.run_id}`);
   await list.locator('.square.waiting').waitFor();
+  const asked: number[] = [];
+  page.on('requestfinished', (request) => {
+    if (request.url().includes('/live?')) asked.push(request.timing().startTime);
+  });
   await page.goto(rolloutUrl(url, id));
   await page.getByText('It waits in the queue.').waitFor();
+  // Without a live turn, the page requests the turns about once a second.
+  await until(() => asked.length >= 3);
+  const [first = 0, , third = 0] = asked;
+  expect(third - first).toBeGreaterThan(1_000);
   await tell(1);
   await page.getByText('Running: agent, 1 turns, on n1.').waitFor();
   await page.getByRole('article', { name: 'Turn 1' }).waitFor();

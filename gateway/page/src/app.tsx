@@ -106,15 +106,24 @@ function crumbs({ view, run, rollouts }: Route): [string, string][] {
   return all;
 }
 
+const UNKNOWN = 'Unknown token.';
+
 /** Asks for the gateway's token. */
 function Login({ onDone }: { onDone: () => void }) {
   const [token, setToken] = useState('');
-  const [refused, setRefused] = useState(hasToken);
+  const [problem, setProblem] = useState(hasToken() ? UNKNOWN : null);
   const enter = async (): Promise<void> => {
     storeToken(token.trim());
-    if (await access().catch(() => false)) return onDone();
+    try {
+      if (await access()) return onDone();
+    } catch (error) {
+      if (!(error instanceof Unauthorized)) {
+        setProblem(`The server did not check the token: ${(error as Error).message}`);
+        return;
+      }
+    }
     forgetToken();
-    setRefused(true);
+    setProblem(UNKNOWN);
   };
   return (
     <main className="login">
@@ -138,10 +147,8 @@ function Login({ onDone }: { onDone: () => void }) {
           aria-describedby="token-help"
         />
         <button type="submit">Open</button>
-        <p id="token-help" role={refused ? 'alert' : undefined}>
-          {refused
-            ? 'Unknown token.'
-            : 'The token is stored in this tab until it is closed, and sent only as a header.'}
+        <p id="token-help" role={problem === null ? undefined : 'alert'}>
+          {problem ?? 'The token is stored in this tab until it is closed, and sent only as a header.'}
         </p>
       </form>
     </main>

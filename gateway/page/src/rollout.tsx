@@ -18,18 +18,20 @@ import { type Shown, shownLive, shownTurns } from './turns.ts';
 
 const LIVE_MS = 1_000;
 
-type Known = { detail: PageDetail; turns: LiveTurn[]; cursor: string };
+/** `cursor`: position after the known live turns; null: they have not been requested. */
+type Known = { detail: PageDetail; turns: LiveTurn[]; cursor: string | null };
 
 /** Loads the whole rollout at the first call and when the rollout has ended, and only new turns in between. */
 async function update(path: string, known: Known | null): Promise<Known> {
-  if (!known) return { detail: await get(path), turns: [], cursor: '0' };
-  const { turns, cursor, live, finished } = await get<PageLive>(`${path}/live?after=${known.cursor}`);
+  if (!known) return { detail: await get(path), turns: [], cursor: null };
+  const after = known.cursor ?? '0';
+  const { turns, cursor, live, finished } = await get<PageLive>(`${path}/live?after=${after}`);
   if (finished) return { ...known, detail: await get(path) };
   return { detail: { ...known.detail, live }, turns: [...known.turns, ...turns], cursor };
 }
 
-/** Returns the milliseconds until the next request; 0: none. Until the first live turn, the next request follows immediately. */
-const againMs = ({ detail, cursor }: Known): number => (detail.result ? 0 : cursor === '0' ? 1 : LIVE_MS);
+/** Returns the milliseconds until the next request; 0: none. The first request for live turns follows the details immediately. */
+const againMs = ({ detail, cursor }: Known): number => (detail.result ? 0 : cursor === null ? 1 : LIVE_MS);
 
 export function Rollout({ id }: { id: string }) {
   const path = rolloutPath(id);

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import Fastify, { type FastifyReply } from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
+import { closedSignal } from '../routes/answers.ts';
 import { CallConnection, whenClosed } from './callconnection.ts';
 
 test.each(['before', 'after'] as const)(
@@ -36,6 +37,7 @@ test.each(['before', 'after'] as const)(
       expect(connection.closed.aborted).toBe(true);
       await expect(connection.sleep(60_000)).rejects.toThrow();
       expect(closes).toBe(1);
+      expect(closedSignal(reply).aborted).toBe(true);
       gone.resolve(reply);
       return reply.hijack();
     });

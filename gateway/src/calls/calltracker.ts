@@ -47,39 +47,39 @@ const SPARE_MS = 3600_000;
 const fingerprintOf = (callId: string): string => callId.slice(0, callId.lastIndexOf('.'));
 
 export class CallTracker {
+  readonly #app: FastifyInstance;
   readonly #deps: RouteDeps;
   readonly #runs: OpenRuns;
   readonly #probes: OpenProbes;
   readonly #recordMs: number;
   readonly #notices = new PendingNotices();
-  /** The id of this gateway in Redis; resolves when the gateway listens. */
-  readonly #gateway = Promise.withResolvers<string>();
+  /** The id of this gateway in Redis; null: the gateway is not registered. */
+  #gateway: Promise<string> | null = null;
   #retired = false;
 
   /** Sends heartbeats while `app` listens. */
   constructor(app: FastifyInstance, deps: RouteDeps, runs: OpenRuns, probes: OpenProbes) {
+    this.#app = app;
     this.#deps = deps;
     this.#probes = probes;
     this.#runs = runs;
     this.#recordMs = Math.max(0, ...app.callers.map((caller) => caller.max_hold_seconds)) * 1000 + SPARE_MS;
-    this.#gateway.promise.catch(() => undefined);
-    const { farm, config, log } = deps;
+    const { farm, log } = deps;
+    let beating: NodeJS.Timeout | undefined;
     app.addHook('onListen', async () => {
-      const address = app.server.address();
-      const port = address !== null && typeof address === 'object' ? address.port : 0;
-      this.#gateway.resolve(await farm.calls.enlist(`${hostname()}/${config.gateway_host}:${port}`));
+      beating = setInterval(() => {
+        void this.#beat().catch((error: unknown) =>
+          log.debug({ err: errorMessage(error) }, 'heartbeat failed'),
+        );
+      }, BEAT_MS);
+      await this.#enlist();
     });
-    const beating = setInterval(() => {
-      void this.#beat().catch((error: unknown) =>
-        log.debug({ err: errorMessage(error) }, 'heartbeat failed'),
-      );
-    }, BEAT_MS);
     app.addHook('preClose', async () => {
       this.#retired = true;
       clearInterval(beating);
       // Makes all unanswered calls orphans, so that repeated requests find the rollouts after a restart of the gateway.
-      const listed = await waitAtMost(this.#gateway.promise, 0);
-      if (listed.by === 'itself') await farm.calls.retire(listed.value);
+      const listed = this.#gateway && (await waitAtMost(this.#gateway, 0));
+      if (listed?.by === 'itself') await farm.calls.retire(listed.value);
     });
   }
 
@@ -90,7 +90,7 @@ export class CallTracker {
     instance: Instance,
     signal: AbortSignal,
   ): Promise<CallRollout> {
-    const gateway = await this.#gateway.promise;
+    const gateway = await this.#enlist();
     await this.#notices.flush(identity.fingerprint);
     const request = { ...identity, nonce: newId() };
     try {
@@ -108,7 +108,7 @@ export class CallTracker {
   /** Reports that the connection of a call closed without an answer. */
   async drop(callId: string, graceMs: number): Promise<void> {
     if (this.#retired) return;
-    const gateway = await this.#gateway.promise;
+    const gateway = await this.#enlist();
     const { farm } = this.#deps;
     await this.#notices.send(fingerprintOf(callId), () => farm.calls.drop(callId, gateway, graceMs));
   }
@@ -128,10 +128,24 @@ export class CallTracker {
     return { ...failed, rolloutId };
   }
 
+  /** Registers this gateway, which listens, and returns its id. After an error, the next heartbeat or request registers the gateway. */
+  #enlist(): Promise<string> {
+    const { farm, config } = this.#deps;
+    const address = this.#app.server.address();
+    const port = address !== null && typeof address === 'object' ? address.port : 0;
+    this.#gateway ??= farm.calls
+      .enlist(`${hostname()}/${config.gateway_host}:${port}`)
+      .catch((error: unknown) => {
+        this.#gateway = null;
+        throw error;
+      });
+    return this.#gateway;
+  }
+
   async #beat(): Promise<void> {
     if (this.#retired) return;
     const { farm, config, log } = this.#deps;
-    await farm.calls.beat(await this.#gateway.promise);
+    await farm.calls.beat(await this.#enlist());
     await this.#notices.flushAll();
     const cancelled = await cancelOrphans(farm, config.gateway_grace_seconds * 1000);
     if (cancelled.length > 0)

@@ -12,7 +12,15 @@ import {
 } from '@swefarm/shared';
 import { artifactOfLine, countNames, type OutputLine, readOutputRun, tally } from '@swefarm/trajectories';
 import { createCache } from './cache.ts';
-import type { PageDetail, PageLive, PageOverview, PageRun, PageSource, PageTrends } from './data.ts';
+import type {
+  PageDetail,
+  PageLive,
+  PageOverview,
+  PageRollout,
+  PageRun,
+  PageSource,
+  PageTrends,
+} from './data.ts';
 import { pageResult, pageRollout } from './records.ts';
 import { recordStatus, statusOf } from './status.ts';
 import { Trend, trendsOf } from './trends.ts';
@@ -24,8 +32,9 @@ export type FileOptions = {
   farm: () => Promise<Farm>;
 };
 
-/** A line without its patch, which may be long, and without its report. */
-type Line = Omit<OutputLine, 'patch' | 'report'>;
+type Position = { at: number; length: number };
+/** What is stored of a line, because the file may be larger than memory. `bytes`: where the file contains the line. */
+type Line = Pick<OutputLine, 'run_id' | 'instance_id'> & { rollout: PageRollout; bytes: Position };
 /** `lines`: by rollout id. `record`: the run of the file; null: unknown. */
 type ResultFile = { path: string; lines: Map<string, Line>; record: RunRecord | null };
 
@@ -37,8 +46,10 @@ const END = 'end';
 export async function readFileSource(path: string, options: FileOptions): Promise<PageSource> {
   const lines = new Map<string, Line>();
   try {
-    for await (const { patch: _, report: __, ...line } of readLines(path)) {
-      lines.set(line.rollout_id, line);
+    for await (const { line, bytes } of readLines(path)) {
+      const { run_id, instance_id } = line;
+      // A rollout with several lines counts once, with its last line.
+      lines.set(line.rollout_id, { run_id, instance_id, rollout: pageRollout(line, 0), bytes });
     }
   } catch (error) {
     throw new UsageError(`${path}: not a readable output of swefarm: ${errorMessage(error)}`, {
@@ -49,10 +60,13 @@ export async function readFileSource(path: string, options: FileOptions): Promis
   return new FileSource({ path, lines, record }, options);
 }
 
-/** Yields the lines of an output. Omits a damaged last line, which a collector may be writing. */
-async function* readLines(path: string): AsyncGenerator<OutputLine> {
+/** Yields the lines of an output, or of the bytes `start` to `end`. Omits a damaged last line, which a collector may be writing. */
+async function* readLines(
+  path: string,
+  range: { start?: number; end?: number } = {},
+): AsyncGenerator<{ line: OutputLine; bytes: Position }> {
   let damaged: string | null = null;
-  for await (const read of parseJsonLines(createReadStream(path))) {
+  for await (const read of parseJsonLines(createReadStream(path, range))) {
     if (damaged !== null) throw new Error(`${damaged} is damaged`);
     if ('problem' in read) {
       damaged = read.where;
@@ -61,7 +75,7 @@ async function* readLines(path: string): AsyncGenerator<OutputLine> {
     // A row in Gym's form contains the line under the key `swefarm`.
     const line = (read.value.swefarm ?? read.value) as OutputLine;
     if (typeof line.rollout_id !== 'string') throw new Error('its lines are not results');
-    yield line;
+    yield { line, bytes: read.bytes };
   }
 }
 
@@ -75,7 +89,7 @@ class FileSource implements PageSource {
     this.#file = file;
     this.#runs = Map.groupBy(file.lines.values(), ({ run_id }) => run_id);
     this.#readArtifact = createCache(async (rolloutId) => {
-      const { artifact, artifact_file: copy } = this.#requireLine(rolloutId);
+      const { artifact, artifact_file: copy } = await this.#readLine(rolloutId);
       // The path of a copy is relative to the folder in which the collector ran, which is usually the folder of the output.
       const own = copy === undefined ? {} : { artifact_file: resolve(dirname(file.path), copy) };
       return await artifactOfLine({ artifact, ...own }, options.farm);
@@ -104,7 +118,7 @@ class FileSource implements PageSource {
   }
 
   async rollout(rolloutId: string): Promise<PageDetail> {
-    const line = this.#requireLine(rolloutId);
+    const { patch, report: _, ...line } = await this.#readLine(rolloutId);
     const lines = this.#runs.get(line.run_id) ?? [];
     const instance = (await this.#dataset('')).get(line.instance_id);
     const { content, missing } = await this.#readArtifact(rolloutId).then(
@@ -116,14 +130,14 @@ class FileSource implements PageSource {
       instance_id: line.instance_id,
       siblings: lines
         .filter((one) => one.instance_id === line.instance_id)
-        .map((one) => one.rollout_index)
+        .map((one) => one.rollout.index)
         .sort((a, b) => a - b),
       attempts: [],
       live: null,
       problem: instance?.problem_statement ?? null,
       gold: instance?.patch || null,
       ...pageResult(line, content, missing),
-      patch: content ? content.patch : await this.#patchOf(rolloutId),
+      patch: content ? content.patch : patch,
     };
   }
 
@@ -136,9 +150,12 @@ class FileSource implements PageSource {
     return { turns: [], cursor: END, live: null, finished: true };
   }
 
-  async #patchOf(rolloutId: string): Promise<string | null> {
-    for await (const line of readLines(this.#file.path)) if (line.rollout_id === rolloutId) return line.patch;
-    return null;
+  async #readLine(rolloutId: string): Promise<OutputLine> {
+    const { at, length } = this.#requireLine(rolloutId).bytes;
+    const { path } = this.#file;
+    const [read] = await Array.fromAsync(readLines(path, { start: at, end: at + length - 1 }));
+    if (read?.line.rollout_id === rolloutId) return read.line;
+    throw new UsageError(`${path}: the file has changed: start this command again`);
   }
 
   #requireLine(rolloutId: string): Line {
@@ -155,10 +172,13 @@ class FileSource implements PageSource {
       throw new UsageError(`${this.#file.path}: no run ${runId}`, { code: 'run_unknown' });
     const instances = [...new Set(lines.map((line) => line.instance_id))];
     const positions = new Map(instances.map((id, position) => [id, position]));
-    const rollouts = lines.map((line) => pageRollout(line, positions.get(line.instance_id) ?? 0));
+    const rollouts = lines.map(({ rollout, instance_id }) => ({
+      ...rollout,
+      instance: positions.get(instance_id) ?? 0,
+    }));
     const { record } = this.#file;
     const guess = {
-      ...{ run_id: runId, created_at: new Date(first.finished_at).toISOString(), kind: 'collection' },
+      ...{ run_id: runId, created_at: new Date(first.rollout.finished_at).toISOString(), kind: 'collection' },
       ...{ agent: '', model: null, instances: instances.length, rollouts: 0 },
       group_size: Math.max(0, ...rollouts.map((one) => one.index)) + 1,
     };

@@ -2,6 +2,7 @@
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
 import { RefusalBody } from '../access/refusal.ts';
+import { whenClosed } from '../calls/callconnection.ts';
 
 const REASONS = {
   400: 'The request has the wrong form.',
@@ -49,9 +50,9 @@ export function documented<Answer extends z.ZodType, Request extends RequestSche
   return { schema: { ...request, summary, response } };
 }
 
-/** Returns a signal that aborts when the connection of a reply, which is still open, closes. */
-export function closedSignal({ raw }: FastifyReply): AbortSignal {
+/** Returns a signal that aborts when the connection of a reply closes; the signal of a closed connection is aborted. */
+export function closedSignal(reply: Pick<FastifyReply, 'raw'>): AbortSignal {
   const closed = new AbortController();
-  raw.once('close', () => closed.abort());
+  whenClosed(reply, () => closed.abort());
   return closed.signal;
 }
