@@ -53,7 +53,10 @@ async function locate(
   return { path: found.path, kind: stats.isFile() ? 'file' : stats.isDirectory() ? 'folder' : 'other' };
 }
 
-/** Returns the entry at a path without links, from the uppermost directory that has the entry; null if no directory has it. */
+/**
+ * Returns the entry at a path without links, from the uppermost directory that has the entry. Returns null if no directory has the entry,
+ * or if a directory above hides the entry.
+ */
 async function lookUp(layers: readonly Layer[], path: string): Promise<Found | null> {
   const own = layerOf(layers, path);
   for (const root of own ? [own.layer.upper, ...(own.layer.lowers ?? [])] : []) {

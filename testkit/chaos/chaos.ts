@@ -36,7 +36,7 @@ export type ChaosReport = {
   rollouts: number;
   faults: Record<string, number>;
   results: Record<string, number>;
-  /** Number of failures without a reward by class. */
+  /** Number of failed results, by class of the failure. */
   failures: Record<string, number>;
   recovery_seconds: { p50: number | null; p95: number | null; slowest: string | null };
   redis_bytes: { base: number; end: number };

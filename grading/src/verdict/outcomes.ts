@@ -66,7 +66,7 @@ function readProgramOutput({ form }: ProgramSource, { program }: Evidence): Outc
   return { readable: true, outcomes, text: null };
 }
 
-/** Reads the outcomes. Returns `unreadable` for hostile evidence instead of throwing an error. */
+/** Reads the outcomes. Returns `unreadable` for evidence that exceeds a limit, or at which the harness raises an exception. */
 export function readOutcomes(
   { outcomes: source }: Pick<InstancePlan, 'outcomes'>,
   evidence: Evidence,

@@ -50,7 +50,10 @@ export async function findCallBoundary(chat: Chat): Promise<CallBoundary> {
   throw why ?? new AnswerError('template', 'no end of turn between an answer and its tool results');
 }
 
-/** `tail`: tokens of the template from the end of an answer to the end of a tool result. `heading`: number of tokens before the result. */
+/**
+ * `tail`: tokens that the template writes after the content of an answer: the end of the turn, a tool result and the head of the next
+ * answer. `heading`: number of tokens of `tail` before the content of the tool result.
+ */
 type Tail = { tail: Int32Array; heading: number };
 
 /** Renders a tool result after the answers. `refused`: the template cannot render the chat. Throws other errors of the renderer. */

@@ -1,7 +1,8 @@
 /**
  * Tests whether an endpoint returns log-probabilities of the distribution that it samples from (`processed`), or of the model before
- * temperature, top_p, top_k and min_p (`raw`, the default of vLLM; training with them is off-policy).
- * If a plain answer and one at a low temperature begin alike, the first predicts the log-probabilities of the second in both cases.
+ * temperature, top_p, top_k and min_p (`raw`, the default of vLLM). Training with raw log-probabilities is off-policy.
+ * The probe compares a plain answer with a second answer, which is sampled at a low temperature or with `top_k` 1. Up to the first
+ * different token, the plain answer predicts the raw and the processed log-probability of each token of the second answer.
  */
 import { chatBody, completionBody, openRenderer, type Post } from '@swefarm/policy';
 import {

@@ -9,8 +9,9 @@ export function instanceOfImage(image: string): string | null {
 
 /**
  * Returns the paths in the order of the search. `{instance_id}` stands for each spelling of the id (unchanged, lower case, `__` as
- * `_s_` or `_1776_`) and for the image's name; `{image}` for the image's name alone. A path that ends in .sif is also tried without
- * .sif, as an unpacked folder.
+ * `_s_` or `_1776_`) and for each form of the image's name ({@link imageNames}). `{image}` stands for each form of the image's name; in
+ * a template with `{instance_id}`, only for the last part of the name. A path that ends in .sif is also tried without .sif, as an
+ * unpacked folder. If the image is an absolute path, the function returns only this path.
  */
 export function candidatePaths(
   templates: readonly string[],

@@ -21,7 +21,10 @@ export const isArtifactFile = (locator: string): boolean => locator.startsWith('
 
 const GONE = new Set(['artifact_missing', 'bad_artifact_locator', 'bad_artifact', 'artifact_version']);
 
-/** Returns whether the error is permanent: the artifact is invalid or has expired. An artifact may expire before its result. */
+/**
+ * Returns whether the error is permanent: the artifact is missing (removed or expired) or damaged, has another format version, or has an
+ * invalid locator. An artifact may expire before its result.
+ */
 export const isArtifactGone = (error: unknown): boolean =>
   error instanceof SwefarmError && GONE.has(error.code);
 

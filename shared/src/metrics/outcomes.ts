@@ -17,7 +17,7 @@ export type FamilyEnd = (typeof FAMILY_ENDS)[number];
 /** Maximum number of policy versions with metrics, for each kind of run: the last versions that committed. */
 export const VERSION_WINDOW = 8;
 
-/** Maximum number of models with metrics of costs, for each kind of run: the first models that committed. */
+/** Maximum number of models with their own cost metrics, for each kind of run: the models of the earliest committed results. */
 export const MODEL_LIMIT = 32;
 /** Label of the models beyond this maximum. */
 export const OTHER_MODELS = 'other';

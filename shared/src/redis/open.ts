@@ -50,7 +50,10 @@ export interface Farm extends AsyncDisposable, ReturnType<typeof partsOf> {
   readonly clock: Clock;
   /** Returns the BullMQ queue, which is opened at the first call and closed with the farm. */
   queue(): Queue<RolloutJob>;
-  /** Returns the `connection` for a BullMQ Worker, which retries commands without limit and is closed with the farm. */
+  /**
+   * Returns the `connection` option for a BullMQ Worker. In the role `worker`, the connection retries commands without limit. The farm
+   * closes the connection.
+   */
   bullConnection(): ConnectionOptions;
   /** Backend of BullMQ that uses {@link clock}. */
   readonly bullBackend: BackendFactory<RedisQueueBackend>;

@@ -92,8 +92,8 @@ function launch(
   const log = openSync(join(stateDir, 'dockerd.log'), 'a');
   const flags = ['-H', `unix://${socketPath}`, '--pidfile', join(stateDir, 'dockerd.pid'), ...extra];
   if (dataRoot) flags.push('--data-root', dataRoot, '--exec-root', join(stateDir, 'exec'));
-  // A process group of its own: Ctrl-C in the terminal reaches only the tests, which then end the engine in order.
   const [program, ...args] = apart ? ['unshare', '--net', 'dockerd', ...flags] : ['dockerd', ...flags];
+  // `detached` starts a new process group, so that Ctrl-C in the terminal reaches only the tests, which then stop the engine cleanly.
   const child = spawn(program ?? 'dockerd', args, { stdio: ['ignore', log, log], detached: true });
   closeSync(log);
   return child;

@@ -9,7 +9,7 @@ import { launchRedis } from '@swefarm/shared';
 const run = promisify(execFile);
 
 export type StartRedisOptions = {
-  /** Remains after the end when given; default: a temporary folder that is removed at the end. */
+  /** Data folder of Redis, which is not removed. Default: a temporary folder, which is removed at disposal. */
   dir?: string;
   port?: number;
   /** More lines of redis.conf. */

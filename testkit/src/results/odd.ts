@@ -1,4 +1,7 @@
-/** Malformed records, as from faults, strangers and other versions: one place of a tree gets a value that it should not have. */
+/**
+ * Makes malformed records, such as bugs, other programs or other versions of the farm may write. Each change replaces or removes a value
+ * in a tree, or adds an unknown field.
+ */
 
 /** `JSON.stringify` writes NaN and infinities as null; {@link oddJson} writes `@infinity` as 1e999, which parses to infinity. */
 const VALUES: readonly unknown[] = [

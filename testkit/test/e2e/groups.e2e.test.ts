@@ -1,4 +1,4 @@
-/** Tests groups, deadlines, refills, drained nodes and cancelled groups that end before all their rollouts, with the real commands. */
+/** Tests minimum group sizes, deadlines, refills, drained nodes and cancelled groups, with the real commands. */
 
 import { sleep } from '@swefarm/shared';
 import { expect, test } from 'vitest';

@@ -20,7 +20,11 @@ export const removeOwnerlessArtifacts = dutyOfRuns(
   },
 );
 
-/** Returns locators of old unneeded artifacts: all but the winner's; without a result, those of ended attempts without resumable work. */
+/**
+ * Returns the locators of the artifacts that can be removed. If the rollout has a result, these are the artifacts of all attempts except
+ * the attempt that committed the result. Otherwise, these are the artifacts of ended attempts without resumable work. The artifact of
+ * an attempt that ended (or, if it has not ended, was claimed) less than {@link YOUNG_MS} ago remains.
+ */
 export async function ownerlessOf(
   farm: Farm,
   runId: string,

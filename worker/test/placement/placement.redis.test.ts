@@ -64,7 +64,8 @@ test('32 x 16 rollouts on 16 empty nodes pull each image about once', async () =
   await ground.start(names(16), 32, 5_000);
   const run = await ground.submit(32, 16);
   await committed(ground, run, 512);
-  // 32 are the minimum; the rest are moves from nodes with too many images.
+  // Each of the 32 images is pulled at least once. A node with more than two images has too few slots for their rollouts, so other nodes
+  // pull an image again for the surplus.
   expect(ground.pulls.length).toBeGreaterThanOrEqual(32);
   expect(ground.pulls.length).toBeLessThanOrEqual(64);
   // Forwarding is no attempt.

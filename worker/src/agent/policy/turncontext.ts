@@ -50,7 +50,7 @@ export function openTurnContext(config: PolicyConfig, deps: PolicyDeps) {
     binding,
     /** All tokens of the attempt so far and the seconds they took. */
     received,
-    /** Calls with 0 tokens are ignored. */
+    /** Adds the tokens and the seconds of a call. A call without tokens is ignored, because its seconds would only lower the throughput. */
     addThroughput(tokens: number, seconds: number): void {
       if (tokens === 0) return;
       received.tokens += tokens;
