@@ -101,7 +101,7 @@ export const OUTCOME_METRICS = {
     'class',
   ),
   groups: counter('swefarm_groups_total', 'Finished groups: complete or short of usable rollouts.', 'end'),
-  refills: counter('swefarm_group_refills_total', 'Rollouts that replaced lost ones (--refills).'),
+  refills: counter('swefarm_group_refills_total', 'Rollouts that replaced failed ones (--refills).'),
   families: counter(
     'swefarm_family_rollouts_total',
     'Committed rollouts by family and end: resolved, unresolved, scored, ungraded, failed or cancelled.',
