@@ -54,6 +54,18 @@ async function rollout(entry: string, policy: Policy): Promise<Consumed & { text
 const announce = async (change: Record<string, unknown>): Promise<void> =>
   expect((await farm.call('PUT', '/policy', change)).status).toBe(200);
 
+/** Waits until a fault hits the rollout. The gateway's probe of the endpoint also gets faults, possibly before the rollout has begun. */
+const untilFault = (server: ScriptedPolicy): Promise<void> =>
+  expect
+    .poll(
+      () =>
+        Object.entries(server.stats().rollouts).some(
+          ([name, { faults }]) => faults > 0 && name.includes(EXAMPLE_ID),
+        ),
+      { timeout: 120_000 },
+    )
+    .toBe(true);
+
 test('echo is contiguous and trained on', async () => {
   const sample = await rollout('echo', {});
   expect(sample).toMatchObject({ raises: null, masked: false, reward: 1, trainedTurns: 3 });
@@ -108,7 +120,7 @@ test('new weights in the middle: one contiguous sample of both versions, and not
     faults: [{ kind: 'aborted', turn: 1 }],
     before: (server) => announce({ version: 'w1', endpoints: [server.url], state: 'serving' }),
     async meanwhile(server) {
-      await expect.poll(() => server.stats().faults.aborted ?? 0, { timeout: 120_000 }).toBeGreaterThan(0);
+      await untilFault(server);
       await announce({ state: 'updating' });
       // An engine that loads weights aborts answers. The worker learns of the update at its next aborted answer, or within a second.
       await delay(2_000);
@@ -125,11 +137,7 @@ test('weights that are too old end a rollout in the middle of a turn; one that b
     faults: [{ kind: 'silence', turn: 1 }],
     before: (server) => announce({ version: 'w1', endpoints: [server.url], state: 'serving' }),
     async meanwhile(server) {
-      // The fault also hits the gateway's probe of the endpoint, possibly before the rollout has begun.
-      const silenced = () => Object.entries(server.stats().rollouts).filter(([, { faults }]) => faults > 0);
-      await expect
-        .poll(() => silenced().some(([name]) => name.includes(EXAMPLE_ID)), { timeout: 120_000 })
-        .toBe(true);
+      await untilFault(server);
       for (const version of ['w2', 'w3']) await announce({ version });
     },
   });
