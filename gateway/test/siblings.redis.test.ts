@@ -8,7 +8,7 @@ import { committed, gate, idsOf, startTrainer } from './trainer.ts';
 const rewards = (samples: readonly { reward: number | null }[]): (number | null)[] =>
   samples.map(({ reward }) => reward);
 
-test('a group of 4 with one failure runs 5 rollouts: its 503 follows the answers of its siblings', async () => {
+test('a group of 4 with one failure runs 5 rollouts, and answers its siblings before the 503', async () => {
   const rest = gate();
   const { player, send, statuses } = await startTrainer(async (nth) => {
     if (nth === 1) return failed('policy_unauthorized');

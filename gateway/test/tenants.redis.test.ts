@@ -96,7 +96,7 @@ test.each<[string, Partial<ProducerConfig>, [section: string, key: string], unkn
   ['a log', { max_log_bytes: 2 ** 26 }, ['evaluation', 'log_limit'], 2 ** 27],
   ['a life', { max_ttl_seconds: 700_000 }, ['', 'ttl'], 800_000],
 ])(
-  '%s beyond the ceiling is refused by field, value, ceiling and setting, what is at it is not',
+  '%s beyond the ceiling is refused with field, value, ceiling and setting',
   async (_, over, [section, key], value, message = Object.keys(over)[0] ?? '') => {
     const { ask, farm } = await tenants(over);
     const run = section === '' ? { [key]: value } : { [section]: { [key]: value } };
@@ -173,7 +173,7 @@ test('only callers that the operator allows submit validation, and none submits 
   expect((await send(`${alone.url}/v1/runs`, 'POST', body)).status).toBe(201);
 });
 
-test('a caller has a quota of rollouts in flight, which each result frees; others have their own', async () => {
+test("each result frees a rollout of its caller's quota; other callers have their own", async () => {
   const { ask, farm, url } = await tenants({}, ', max_in_flight: 4');
   const submit = async (group_size: number, who = 'stranger', more: object = {}) =>
     await ask(who, 'POST', '/v1/runs', submission(more, { group_size }));

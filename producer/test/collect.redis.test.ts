@@ -98,7 +98,7 @@ test('an output that lost its file is filled again from the stream', async () =>
   }
 });
 
-test('lines carry the patch; artifacts are copied; a missing artifact costs the patch, not the line', async () => {
+test('lines have the patch, artifacts are copied, and a missing artifact costs only the patch', async () => {
   const { farm, record, rollouts, folder, path, collected } = await setup(1, 2);
   const [first = '', second = ''] = rollouts;
   await commitRollout(farm, record, first);

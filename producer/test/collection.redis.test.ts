@@ -40,7 +40,7 @@ test('rollouts of an instance run until enough are resolved, and no further', as
   });
 });
 
-test('sets are runs of their own, with their tag in lines and file names; a second call resumes them', async () => {
+test('sets are separate runs with a tag in lines and file names; a second call resumes them', async () => {
   const { at, args, prices } = await prepare();
   const sets = ['--set', 't05:temperature=0.5,n=1', '--set', 't10:temperature=1,n=2', '--prices', prices];
   const ran = await run(args('ok', ...sets));
@@ -101,7 +101,7 @@ test('options that contradict one another are refused before anything runs', asy
   }
 });
 
-test('submit with an output collects as rollout does, on the workers of a farm: sets, until resolved, budgets, resumed', async () => {
+test('submit with an output collects sets, until resolved, within budgets, and resumes', async () => {
   const { at, output, prices, submitting, rolloutsOf } = await prepare();
   const farm = farmWithWorker('fail');
   const until = ['--until-resolved', '1', '--max-rollouts', '5', '--prices', prices];
@@ -123,7 +123,7 @@ test('submit with an output collects as rollout does, on the workers of a farm: 
   expect(await linesOf(at('sets.two.jsonl'))).toEqual(two);
 });
 
-test('submit without an output queues sets in the wanted order, and refuses by name what would need a watcher', async () => {
+test('submit without an output queues sets in order, and refuses options that need a watcher', async () => {
   const { at, common, prices } = await prepare();
   const prefix = `t${newId()}`;
   const farm = farmOptions(prefix);

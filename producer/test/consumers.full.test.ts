@@ -68,7 +68,7 @@ async function asked(client: keyof typeof SCRIPTS, folder: string) {
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
 }
 
-test('pandas, pyarrow and datasets read lines and tables; sb-cli takes the predictions; mini-swe-agent shows the trajectories', async () => {
+test('pandas, pyarrow, datasets, sb-cli and mini-swe-agent read our files', async () => {
   const found = await asked('readers', await exported());
   for (const name of ['sft', 'ft_xml', 'ft_tool', 'verifier', 'openhands']) {
     expect(found[name].ids, name).toEqual(['a__b-1', 'a__b-2']);
@@ -86,7 +86,7 @@ test('pandas, pyarrow and datasets read lines and tables; sb-cli takes the predi
   }
 });
 
-test("swesmith's own collection, with the tree of reports as its --eval_dir, says of our .traj files what our lines say; swebench and safetensors read theirs", async () => {
+test("swesmith's collection agrees with our .traj files; swebench and safetensors read theirs", async () => {
   const folder = await exported();
   const found = await asked('swesmith', folder);
   type Line = { messages: { role: string; content: string }[] };
@@ -109,7 +109,7 @@ test("swesmith's own collection, with the tree of reports as its --eval_dir, say
   });
 });
 
-test("Harbor's validator takes the ATIF files, with tokens and log-probabilities; OpenHands' own events are those of output.jsonl", async () => {
+test("Harbor's validator accepts the ATIF files, and OpenHands' events equal output.jsonl", async () => {
   const made = madeTrajectory(4, 1);
   const found = await asked('agents', await exported());
   const sum = made.turns.reduce(

@@ -28,7 +28,7 @@ async function prepare(offset: string) {
 }
 
 test.each(['+1d', '-1d'])(
-  'submitted by a clock that is %s off: a span counts from now, and an instant is what it says',
+  'with a clock that is %s off, a span counts from now and an instant is absolute',
   async (offset) => {
     const at = await prepare(offset);
     const now = await at.farm.clock.ask();

@@ -54,7 +54,7 @@ test('each line carries the messages, and where they come from', async () => {
   });
 });
 
-test('failures of infrastructure and cancelled rollouts are left out, and every dropped line is counted', async () => {
+test('failures of infrastructure and cancelled rollouts are left out, and drops are counted', async () => {
   const { go, ids } = await prepare();
   const { code, stderr } = await go('--only-resolved', '--dedup-patches');
   expect(code).toBe(0);
@@ -92,7 +92,7 @@ test.each([
   expect(await ids()).toEqual(expected);
 });
 
-test('--balance takes as many resolved rollouts as others; --split puts no instance on both sides', async () => {
+test('--balance equals resolved and other rollouts; --split separates instances', async () => {
   const { out, go } = await prepare();
   expect((await go('--balance', '--seed', '4')).stderr).toContain('2 beyond the balance');
   expect((await linesOf(out)).map(({ resolved }) => resolved).sort()).toEqual([false, true]);
@@ -115,7 +115,7 @@ test('an empty choice is an error that says why, and writes nothing', async () =
   await expect(readFile(out)).rejects.toThrow();
 });
 
-test('a rollout that was run again is left out and counted, whichever file is named first; one whose second run failed stays', async () => {
+test('a rollout that ran again counts once, in any order of files, unless its second run failed', async () => {
   const { folder, results, out, go, ids } = await prepare();
   const again = join(folder, 'again');
   await mkdir(again);
@@ -143,7 +143,7 @@ test('a rollout that was run again is left out and counted, whichever file is na
   }
 });
 
-test('artifacts and lines of several versions in one store: what this version reads is exported, the rest is counted by name', async () => {
+test('an export takes what this version reads of one store, and counts the rest by name', async () => {
   const { at, results, out, go, ids, exported } = await prepare();
   const artifact = (id: string) => at(`artifacts/${id}.json.gz`);
   const changed = async (id: string, change: object) => {
@@ -181,7 +181,7 @@ test('a file that exists is not replaced', async () => {
   expect(await readFile(out, 'utf8')).toBe('mine');
 });
 
-test('artifacts that are gone or damaged are counted by reason, and the exit code says that some are missing', async () => {
+test('missing and damaged artifacts are counted by reason and change the exit code', async () => {
   const { folder, go, ids } = await prepare();
   await truncate(join(folder, 'artifacts', 'r1.a__b-1.0.json.gz'), 40);
   const { code, stderr } = await go('--only-resolved');
@@ -201,7 +201,7 @@ test('a results file that is cut off, or is something else, is an error with its
   expect(ran).toMatchObject(exited(2, 'line 1 is no line of an output'));
 });
 
-test('a results file may be gzipped, for exports and reports alike; one that is cut off is an error', async () => {
+test('exports and reports read a gzipped results file; a truncated one is an error', async () => {
   const { folder, results } = await prepare();
   const packed = join(folder, 'packed.jsonl.gz');
   const bytes = gzipSync(await readFile(results));

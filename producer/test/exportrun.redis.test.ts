@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { exited, linesOf, run, words } from './cli.ts';
 import { farmVariables } from './scene.ts';
 
-test('a run is exported by its id with patches and messages of its artifacts; what is gone is counted, an unknown id is an error', async () => {
+test('an export by run id has patches and messages, counts missing ones, refuses unknown ids', async () => {
   const config = testConfig();
   const farm = await testFarm(config);
   const all = instances(2);

@@ -82,7 +82,7 @@ test.each(EXPORTS)(
   },
 );
 
-test('an import that is killed, also between its artifacts and its lines, is done again by the same command', async () => {
+test('a killed import is completed by the same command', async () => {
   const { folder, results, prepare: own } = await prepare();
   const preds = join(folder, 'preds.jsonl');
   expect((await run(['export', results, '--format', 'preds', '--out', preds])).code).toBe(0);

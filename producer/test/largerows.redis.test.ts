@@ -51,7 +51,7 @@ const largeStored = (): Record<string, unknown> => ({
 const RUN = { policy: { urls: [POLICY.policy_base_url], model: POLICY.policy_model_name } };
 const IDS = [`calc-${FIX}`, 'acme__calc-1'];
 
-test('the gateway takes rows of 24 MiB whole, as a run and as calls, and refuses a larger body with its limit and what to do', async () => {
+test('the gateway takes rows of 24 MiB, and refuses a larger body with its limit and a remedy', async () => {
   const { url, farm } = await testGateway();
   const instances = [largeRow(), largeStored()];
   const reply = await post(url, { instances, group_size: 1, run: RUN }, { path: '/v1/runs' });

@@ -100,7 +100,7 @@ test('two processes and many requests that need it at once: one build, whole for
   expect(again).not.toBe(html);
 });
 
-test('a page that cannot be built: what failed and what to do, from the command and from the gateway', async ({
+test('a page that cannot be built: command and gateway print the failure and the remedy', async ({
   checkout,
 }) => {
   await appendFile(join(checkout, 'gateway/page/src/main.tsx'), '\nthis is no program (\n');

@@ -86,7 +86,7 @@ const rowOf = (address: string) => ({
   image_assets: JSON.stringify({ problem_statement: [address], patch: [], test_patch: [] }),
 });
 
-test('a run with pictures is refused before anything starts, with what to do, until it says what it wants', async () => {
+test('a run with pictures is refused before it starts, until an option decides about them', async () => {
   const server = await listening((_request, response) => void response.end(PNG));
   const folder = temporaryFolder('pictures');
   const dataset = join(folder, 'rows.jsonl');

@@ -20,7 +20,7 @@ async function endpoint(template: string): Promise<string> {
   return server.url;
 }
 
-test('submit with --require-tokens refuses what cannot be contiguous, with the remedy, and queues what can', async () => {
+test('submit --require-tokens refuses endpoints that cannot be contiguous, with the remedy', async () => {
   const { dataset, farm } = await prepare();
   const url = await endpoint('strips-thinking');
   const submit = (mode: string) =>

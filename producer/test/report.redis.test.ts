@@ -22,7 +22,7 @@ async function prepare() {
 const keys = (rows: Record<string, unknown>[]) =>
   rows.map((one) => `${one._ng_task_index}/${one._ng_rollout_index}`).toSorted();
 
-test("Gym's files: verdicts and failures apart, inputs that read back, a profile, and our report of them", async () => {
+test("Gym's files have verdicts, failures, readable inputs, a profile and our report", async () => {
   const { dataset, output, files, args } = await prepare();
   const ran = await run(args('fail', '--output-format', 'gym'));
   expect(ran.code).toBe(10);
@@ -66,7 +66,7 @@ test("Gym's files: verdicts and failures apart, inputs that read back, a profile
   expect(JSON.parse(shown.stdout).facts.rollout_index).toBe(1);
 });
 
-test('a killed collection goes on where siblings are missing, whoever asks: --resume or skip_if_exists', async () => {
+test('--resume or skip_if_exists continues a killed collection at the missing siblings', async () => {
   const { output, gymConfig, files, args } = await prepare();
   const running = start(args('slow', '--output-format', 'gym', '--gym-config', gymConfig));
   await twoLines(output);
@@ -88,7 +88,7 @@ test('a killed collection goes on where siblings are missing, whoever asks: --re
   expect(differs.stderr).toMatch(/agent\.step_limit: 20 → 7/);
 });
 
-test("a step from a shell: submit with --output on a farm's own workers; shards and runs are reported alike", async () => {
+test("submit --output from a shell on the farm's workers; shards and runs have equal reports", async () => {
   const { at, dataset, output, files } = await prepare();
   const farm = farmWithWorker('ok');
   const ran = await run(words`

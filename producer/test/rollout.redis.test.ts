@@ -124,7 +124,7 @@ test('Ctrl-C drains and says how to go on; --resume finishes the same run', asyn
   expect(new Set(after.map((line) => line.run_id)).size).toBe(1);
 });
 
-test('kill -9 of the producer: nothing of it lives on, and --resume finishes from what its Redis had written', async () => {
+test('after kill -9 of the producer nothing of it runs, and --resume finishes its run', async () => {
   const { folder, output, args } = await prepare(6);
   const running = start(args('slow'));
   await twoLines(output);
@@ -197,7 +197,7 @@ test('submit, collect and status by hand against a Redis', async () => {
   expect(doctor.stdout).toMatch(/"status":"ok","subject":"redis"/);
 });
 
-test('the commands of a step wait for a Redis that comes up a little later, and say so; Ctrl-C ends the waiting', async () => {
+test('the commands of a step wait for a Redis that starts later; Ctrl-C ends the wait', async () => {
   const redis = await startRedis();
   onTestFinished(() => redis[Symbol.asyncDispose]());
   const { dataset, output, folder } = await prepare(1);

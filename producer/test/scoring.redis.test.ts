@@ -45,7 +45,7 @@ async function collected() {
 const scoring = (output: string, url: string, ...more: string[]) =>
   words`score ${output} --verifier-url ${url} ${more}`;
 
-test('every rollout is asked about once; a verifier that stumbles, and a scoring that is cut off, are continued', async () => {
+test('the verifier gets each rollout once, also after its errors and an interrupted scoring', async () => {
   const { output, scores } = await collected();
   const verifier = await openVerifier((_asked, number) =>
     number === 0 ? 'busy' : number === 2 ? 'refuse' : 0.75,
@@ -94,7 +94,7 @@ test('all forms of a verifier; one that says neither yes nor no gives no score',
   expect(ran).toMatchObject(exited(12, /4 without a score: neither yes nor no.*"Perhaps"/s));
 });
 
-test('the best of two is chosen, and the report tells pass@k, best@k and the gap as counted by hand, on paper and as a page', async () => {
+test('the best of two is chosen, and the report has pass@k, best@k and the gap counted by hand', async () => {
   const { at, output, scores } = await collected();
   // Index 0 resolves. The verifier rates index 0 highest at the first instance, and index 1 at the second.
   const found = await linesOf(output);

@@ -38,7 +38,7 @@ test.each(['a b/:@[', 'a:b:c', ''])('a request with the Host header "%s" gets 40
   });
 });
 
-test('a caller may name a prompt set that comes with the workers; a folder of theirs only the operator sets', async () => {
+test('a caller may name a prompt set of the workers; only the operator names a folder', async () => {
   const own = await testGateway({}, { agent: { prompts: '/shared/prompts' } });
   const submitTo = async (url: string, prompts: string) => {
     const body = JSON.stringify({ instances: [row()], run: { agent: { type: 'noop', prompts } } });
@@ -67,7 +67,7 @@ test.each<[string, Record<string, unknown>, RegExp]>([
   await expect(testGateway({}, settings)).rejects.toThrow(message);
 });
 
-test('what does nothing is no reason to refuse, and neither is what is judged rollout by rollout', async () => {
+test('options without effect are not refused, nor options that apply to single rollouts', async () => {
   const harmless = { min_group: null, oversample: 0, refills: 0, deadline_at: null, max_staleness: 1 };
   await testGateway({}, { ...harmless, infra_pause_share: 0.2, ttl: 86_400 });
 });

@@ -46,7 +46,7 @@ async function spoiledRun(config = testConfig()) {
   return { farm, record, rollouts, env };
 }
 
-test('collect skips and names what cannot be read, comes to its end, and says by its exit code that something is missing', async () => {
+test('collect skips and names unreadable results, ends, and sets its exit code', async () => {
   const { farm, record, rollouts, env } = await spoiledRun();
   const path = join(await testFolder(), 'out.jsonl');
   const first = await run(['collect', record.run_id, '--output', path], env);
@@ -89,7 +89,7 @@ test('watch and the page go on, and show what cannot be read among the failures'
   expect(await page.live(rollouts[1] ?? '', '0')).toMatchObject({ finished: true });
 });
 
-test('a call whose result cannot be read is answered; its siblings, and the results of the run, are not held up', async () => {
+test('a call with an unreadable result is answered, and delays neither siblings nor results', async () => {
   const { farm, url, config } = await testGateway();
   const send = rawRedis(farm);
   const waiting = async (): Promise<string[]> =>

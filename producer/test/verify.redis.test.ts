@@ -15,7 +15,7 @@ async function prepare(times: number) {
   return { ...scene, output, args };
 }
 
-test('rows whose gold and untouched tree hold three times are written unchanged; the others are named with the reason', async () => {
+test('rows that verify three times are written unchanged; the others are named with a reason', async () => {
   const { at, dataset, args, output } = await prepare(3);
   const rows = [
     ...[0, 1, 2].map((index) => row({ instance_id: flaskId(index), extra: 1 })),

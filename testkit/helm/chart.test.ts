@@ -116,14 +116,14 @@ test.for([
   expect(refusal(bin, ...settings)).toMatch(why);
 });
 
-test('a version of Kubernetes that could drop the users of a pod in silence is refused with what to do', () => {
+test('a Kubernetes that could silently drop the users of pods is refused with a remedy', () => {
   const install = (set: string) => () => rendered(bin, [setPath(set)], ['--kube-version', 'v1.32.9']);
   expect(install('userns')).toThrow(/rootfs-userns needs Kubernetes 1.33/);
   expect(install('podman')).toThrow(/take another mode/);
   expect(install('default')).not.toThrow();
 });
 
-test('a DaemonSet has no PodDisruptionBudget, which would refuse every eviction; a Deployment has one', () => {
+test('a Deployment has a PodDisruptionBudget; a DaemonSet, which cannot be counted, has none', () => {
   const budgets = (set: string) =>
     resourcesOf(rendered(bin, [setPath(set)]))
       .filter(({ kind }) => kind === 'PodDisruptionBudget')

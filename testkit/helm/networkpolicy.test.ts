@@ -24,7 +24,7 @@ test('only workers and gateway of the release reach its Redis; Redis itself reac
   expect(passes(all, 'Egress', part('redis'), { address: '203.0.113.7' }, 443)).toBe(false);
 });
 
-test('a worker, and so a sandbox with a network, reaches names, Redis and the world, and not the metadata service', () => {
+test('a worker reaches DNS, Redis and the world, and not the metadata service', () => {
   const all = resources('default');
   const reaches = (address: string, port: number, protocol?: string) =>
     passes(all, 'Egress', part('worker'), { address }, port, protocol);
@@ -38,7 +38,7 @@ test('a worker, and so a sandbox with a network, reaches names, Redis and the wo
   expect(toPod(part('redis'), 6379)).toBe(true);
 });
 
-test('given the addresses that workers may reach, they reach no others; callers may be limited too', () => {
+test('workers reach only given addresses; callers may be limited too', () => {
   const all = resources('external');
   const reaches = (address: string) => passes(all, 'Egress', part('worker'), { address }, 443);
   expect(['10.30.4.1', '10.20.0.9', '203.0.113.7'].map(reaches)).toEqual([true, true, false]);
@@ -54,7 +54,7 @@ test('given the addresses that workers may reach, they reach no others; callers 
   expect(['training', 'monitoring', 'other'].map(calls)).toEqual([true, true, false]);
 });
 
-test('what fetches images reaches names and registries, not the metadata service, and nobody reaches it', () => {
+test('prepull reaches DNS and registries, not the metadata service, and nothing reaches it', () => {
   const all = resources('everything');
   const reaches = (address: string) => passes(all, 'Egress', part('prepull'), { address }, 443);
   expect(['203.0.113.7', '169.254.169.254'].map(reaches)).toEqual([true, false]);
@@ -62,7 +62,7 @@ test('what fetches images reaches names and registries, not the metadata service
   expect(passes(all, 'Ingress', part('prepull'), STRANGER, 9400)).toBe(false);
 });
 
-test('callers from outside the cluster reach a gateway whose Service is for them, and others only as said', () => {
+test('callers outside the cluster reach a gateway whose Service is for them, others as set', () => {
   const outside = { address: '198.51.100.4' };
   const reaches = (...more: string[]) => {
     const set = ['--kube-version', 'v1.33.0', ...more.flatMap((one) => ['--set-json', one])];
@@ -75,7 +75,7 @@ test('callers from outside the cluster reach a gateway whose Service is for them
   expect(reaches(from)).toEqual([true, false]);
 });
 
-test('blocked addresses stay blocked where all others are given as those that may be reached', () => {
+test('blocked addresses stay blocked if all others are allowed', () => {
   const open = 'networkPolicy.egressCidrs=["0.0.0.0/0","10.0.0.0/8"]';
   const all = resourcesOf(
     rendered(bin, [setPath('default')], ['--kube-version', 'v1.33.0', '--set-json', open]),

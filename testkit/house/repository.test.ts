@@ -23,3 +23,15 @@ test('no function of the product is over 60 lines, and no file over 300', () => 
   expect(figures.longFunctions).toEqual([]);
   expect(figures.longFiles.filter(({ path }) => !isTest.has(path))).toEqual([]);
 });
+
+/** Matches the title of a test, also one below a table of rows. */
+const TITLE =
+  /(?:\b(?:test|it|describe)(?:\.\w+)*|\])(?: as const)?\)?\(\s*(['"`])((?:\\.|(?!\1)[^\\\n])+)\1,/g;
+
+test('every title of a test is under 90 characters', () => {
+  const titles = tree
+    .filter(({ path }) => isTest.has(path))
+    .flatMap(({ path, text }) => [...text.matchAll(TITLE)].map(([, , title = '']) => ({ path, title })));
+  expect(titles.length).toBeGreaterThan(2_000);
+  expect(titles.filter(({ title }) => title.length >= 90)).toEqual([]);
+});

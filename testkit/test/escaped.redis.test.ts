@@ -48,7 +48,7 @@ async function farmOf(turns: number) {
   return { policy, start, submit, collect, farm };
 }
 
-test('a worker outlives a lost promise, hands back what it has after an exception and ends with 70', async () => {
+test('after an exception a worker hands back its rollouts and ends with 70', async () => {
   const { policy, start, submit, collect, farm } = await farmOf(150);
   const faulty = {
     NODE_OPTIONS,

@@ -44,7 +44,7 @@ async function build(tag: string): Promise<Image[]> {
   return parseLines(stdout);
 }
 
-test('every step done anew gives the same images; they say what they are, and hold the list of their packages', async () => {
+test('repeated builds give the same images, which have labels and a list of packages', async () => {
   const [first, second] = [await build('1'), await build('2')];
   expect(first.map(({ name }) => name)).toEqual([`${PREFIX}worker:1`, `${PREFIX}gateway:1`]);
   expect(second.map(({ id }) => id)).toEqual(first.map(({ id }) => id));

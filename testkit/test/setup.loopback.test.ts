@@ -63,7 +63,7 @@ const asked = async ({ folder }: Machine): Promise<string[]> =>
     .filter((line) => line.includes(' install '))
     .map((line) => line.replace(/.* install /, ''));
 
-test('every part is asked for by the name of its packages, also one that a function of the script could be named like', async () => {
+test('setup names each part by its packages, also parts named like functions of the script', async () => {
   const here = await machine('exit 0');
   await here.setup('shellcheck', 'podman', 'prometheus', 'chromium', 'faketime');
   const [together] = await asked(here);

@@ -35,7 +35,7 @@ async function loadedBy(...line: readonly string[]): Promise<string[]> {
 
 const SWEFARM = 'producer/bin/swefarm.mjs';
 
-test('the help of swefarm needs the list of commands and the parser of options, and nothing else', async () => {
+test('the help of swefarm loads only the list of commands and the parser of options', async () => {
   const loaded = await loadedBy(SWEFARM, '--help');
   expect(loaded).toContain('producer/src/cli/commands.ts');
   const others = /^(\w+\/src\/(?!cli\/(main|commands|exit)\.ts)|node_modules\/(?!commander\/))/;

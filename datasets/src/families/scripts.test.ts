@@ -97,7 +97,7 @@ test("SWE-Lego: the test patch applies over a file that the agent created at a t
   expect(stdout).not.toMatch(/of_the_agent|SystemExit/);
 });
 
-test("Scale-SWE: a test patch with shifted lines is applied by the attempts of the model's patch", () => {
+test('Scale-SWE: a shifted test patch is applied with the attempts for model patches', () => {
   const path = repository();
   const moved = String(FAMILY_ROWS['scale-swe']?.f2p_patch).replaceAll(
     'from calc import add',

@@ -98,7 +98,7 @@ describe('answers to a trainer', () => {
     }
   });
 
-  test('a failed conversation is answered only after a second failure, and if the mask is honoured', () => {
+  test('a failed conversation is answered after its second failure, if the mask is honoured', () => {
     expect(told('policy_silent', 'nemo-rl-sync', true, 1)).toBe('again');
     expect(told('policy_silent', 'nemo-rl-sync', true, 2)).toBe('masked');
     expect(told('policy_silent', 'nemo-rl-sync', false, 2)).toBe('again');

@@ -37,7 +37,7 @@ def parser(log: str) -> dict[str, str]:
     return {m[1]: status(m[2]) for m in re.finditer(r"^(\\w+) (\\w+)", log, re.M)}
 `;
 
-test('a Live parser is run with helpers and imports of its own text; what it prints is no outcome', () => {
+test('a Live parser runs with its own helpers and imports; its output is no outcome', () => {
   const { exit, outcomes, output } = run(liveProgram(READS), { '/inputs/log': LOG });
   expect({ exit, outcomes }).toEqual({ exit: 0, outcomes: { one: 'pass', two: 'fail' } });
   expect(output).toContain(`chatter ${LOG.length}`);

@@ -45,7 +45,7 @@ describe('files of the environment that changed while tests ran', () => {
     },
   );
 
-  test('files that are gone say something where they were tools, not where Python would have run them at start', () => {
+  test('removed files are a finding if tools need them, not if Python would load them at start', () => {
     expect(decidesOutcomes('/usr/bin/git', true)).toBe(true);
     expect(decidesOutcomes(`${ENV}/lib/python3.11/site-packages/x.pth`, false)).toBe(true);
     expect(decidesOutcomes(`${ENV}/lib/python3.11/site-packages/x.pth`, true)).toBe(false);
@@ -69,7 +69,7 @@ test('samples of git hooks that a step of the plan makes are no finding', () => 
   expect(toolFindings(['/testbed/.git/hooks/pre-push.sample'], instance(), true)).toEqual([]);
 });
 
-test('husky, which npm installs, points git to its folder: a finding only beside a patch that writes there', () => {
+test('husky points git to its folder: a finding only beside a patch that writes there', () => {
   const set = ['/testbed/.git/config:\thooksPath = .husky/_'];
   const hook = 'diff --git a/.husky/post-checkout b/.husky/post-checkout\n';
   expect(toolFindings(set, instance(), true)).toEqual([]);

@@ -196,7 +196,7 @@ describe('the log compared with other evidence', () => {
       'error: tests/test_lid.py: already exists in working directory',
     );
 
-    test('a removable file is evaluated without it and proves nothing: honest patches have such names', () => {
+    test('a removable file is evaluated without it, and proves nothing', () => {
       expect(TEST_PATCH).toContain('b/tests/test_lid.py');
       expect(trustOf(GOLD + own, log)).toMatchObject({
         level: 'suspicious',

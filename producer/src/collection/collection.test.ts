@@ -24,7 +24,7 @@ const line = (id: string, index: number, resolved = false) =>
   );
 const short = (ids: readonly string[]): string[] => ids.map((id) => id.slice(2));
 
-test('until one rollout of an instance is resolved, each waits for the one before it, up to the limit', () => {
+test('until an instance is resolved, its rollouts run one after the other, up to the limit', () => {
   const feeder = new Feeder({ ...RULES, untilResolved: 1 }, []);
   expect(short(feeder.next())).toEqual(['a.0', 'b.0']);
   expect(feeder.next()).toEqual([]);

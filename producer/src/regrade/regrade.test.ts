@@ -90,7 +90,7 @@ test('a score is rewarded again from its facts, and its parts go when another ro
   );
 });
 
-test('a log is graded again by the row’s own plan, and by nothing else where the outcomes were no part of it', () => {
+test('a log is graded again by the row’s plan, unless the log did not decide the outcomes', () => {
   const own = (outcomes: object) =>
     bareInstance({
       FAIL_TO_PASS: ['t.py::test_a'],

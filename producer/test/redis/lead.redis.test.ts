@@ -53,7 +53,7 @@ const openFollower = (role: 'worker' | 'producer'): Promise<Farm> =>
     role,
   );
 
-test('the next leader, on another node, goes on where the last one ended; a follower comes along', async () => {
+test('the next leader continues on another node, and a follower finds it', async () => {
   const first = start('n1');
   expect(await first.ready).toMatchObject({ epoch: 1, restored: false });
   expect((await stat(join(folder, 'shared/address.json'))).mode & 0o077).toBe(0);

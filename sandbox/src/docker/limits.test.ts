@@ -29,7 +29,7 @@ it.each([{ Rootless: true }, { SecurityOptions: ['name=seccomp,profile=default',
 
 const WATCHED: EngineLimits = { cpu: 'none', memory: 'watched', pids: 'watched', disk: 'none' };
 
-it('does not watch an engine in another process namespace, whose pids denote other processes', async () => {
+it('does not watch an engine in another process namespace', async () => {
   using watchdog = new Watchdog();
   for (const id of await readdir('/proc/self/task')) {
     let isWatched = false;

@@ -61,7 +61,7 @@ test('a folder of another process namespace stays until it is untouched for hour
   expect(await readdir(folder)).toEqual([]);
 });
 
-test('a host record of an older worker is read; a record that cannot be read hides only its sandbox', async () => {
+test('host records of older workers are read; an unreadable record hides only its own', async () => {
   await mkdir(join(folder, 'host-old'));
   await writeFile(join(folder, 'host-old', 'owner.json'), JSON.stringify({ owner, started_at: 1 }));
   await mkdir(join(folder, 'host-broken', 'owner.json'), { recursive: true });

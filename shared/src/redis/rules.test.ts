@@ -82,7 +82,7 @@ test('other errors are no outages', () => {
   expect(refusedByRedis(new Error('Connection is closed.'))).toBe(false);
 });
 
-test('functions of a part throw outages as UnusableError; synchronous functions stay synchronous', async () => {
+test('parts throw outages as UnusableError, and their synchronous functions stay so', async () => {
   const away = new Error('connect ECONNREFUSED 127.0.0.1:1');
   class Above {
     protected readonly known = true;

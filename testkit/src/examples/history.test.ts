@@ -72,7 +72,7 @@ test('the same archives give the same commits, whoever builds', async () => {
   expect(one.base_commit).toBe('32a7685e3de9d5f5439864baf5416d78e8120bf8');
 });
 
-test('the repository is base_commit, the builder edits as HEAD, the rest uncommitted, and no trace of gold', async () => {
+test("base_commit is the repository, HEAD the builder's edits, and nothing shows gold", async () => {
   const repo = join(dir, 'shape');
   const { base_commit } = await makeRepository(recipe(), archives, repo, signal);
   expect(git(repo, 'rev-parse', 'HEAD~1')).toBe(base_commit);

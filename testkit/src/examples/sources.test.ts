@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 const { signal } = new AbortController();
 
-test('an archive with another checksum is refused: both sums, the recipe and the folder are named', async () => {
+test('an archive with another checksum is refused with both sums, the recipe and the folder', async () => {
   const [example] = await readExamples(resolve(import.meta.dirname, '../../../examples'), [
     'r1chardj0n3s__parse-1.20.2',
   ]);

@@ -131,7 +131,7 @@ describe('a generation', () => {
   const end = tokenizer.idOf('<|im_end|>');
   const output = renderTurn({ command: 'echo one two three', thought: 'Ünï 🎉.', repeat: 1 }, tools, style);
 
-  it('ends with the end token and has one log-probability in (-5, 0) per token, the same each time', () => {
+  it('ends with the end token, and has the same log-probability in (-5, 0) for each token', () => {
     const made = generate(output, tokenizer, end, 1000, 7);
     expect(tokenizer.decode(made.tokens.ids)).toBe(`${output.raw}<|im_end|>`);
     expect(made.logProbs.length).toBe(made.tokens.ids.length);

@@ -76,7 +76,7 @@ describe('the choice of a turn', () => {
     expect(received).toEqual(['a', 'b', 'a', 'a', 'b']);
   });
 
-  it('goes through the turns by the history, repeats included, and stays at the last or restarts', () => {
+  it('follows the history through its turns, also repeated ones, then stays or restarts', () => {
     const turns = [{ command: 'a', repeat: 2 }, ...message('b')];
     const stays = choose([{ variants: [turns] }]);
     const restarts = choose([{ variants: [turns], after: 'restart' }]);

@@ -101,7 +101,7 @@ test('SingleController commits every prompt at its first attempt: all breakages 
   expectTrained(samples, statuses, [0, 0, 0, 1]);
 });
 
-test('the asynchronous collector completes its batch without a retry: errors of compiler and import earn 0', async () => {
+test('the asynchronous collector completes its batch: compiler and import errors earn 0', async () => {
   const { send, statuses } = sender('nemo-rl-sync');
   expectTrained(await asyncCollector(rows, 2, send, 0), statuses, [0, 0]);
 });

@@ -38,7 +38,7 @@ test('both commands find their texts and say what is there', async () => {
   expect(JSON.parse(worker.stdout)).toContainEqual(expect.objectContaining({ subject: 'runtime host' }));
 });
 
-test('packages that are loaded at their first use are in it: YAML, the client of engines, the readable log', async () => {
+test('the bundle has the packages of first use: YAML, the client of engines, the readable log', async () => {
   const config = join(folder, 'config.yaml');
   await writeFile(config, 'redis_url: redis://127.0.0.1:1 # nobody answers there\n');
   const producer = await bundled`swefarm doctor --config ${config} --json`;

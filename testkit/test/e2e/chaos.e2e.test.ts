@@ -27,7 +27,7 @@ function chaos(folder: string, ...args: string[]): Chaos {
   return { process: child, folder, stdout: () => output.stdout, stderr: () => output.stderr };
 }
 
-test('60 rollouts under a seeded schedule of faults: each its one result, what its script earns, and nothing left', async () => {
+test('60 rollouts under scheduled faults have one result each, as scripted, and leave nothing', async () => {
   const run = chaos(temporaryFolder('chaos'), '--seed', '1', '--short');
   const [code] = await once(run.process, 'close');
   expect(code, run.stderr()).toBe(0);

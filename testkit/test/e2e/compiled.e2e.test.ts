@@ -71,7 +71,7 @@ async function markPieces(from: string, to: string): Promise<void> {
   }
 }
 
-test('commands load what was compiled; a changed source wins at once, even with its old time and size, until it is compiled', async () => {
+test('commands load compiled files; a changed source is used at once, until it is compiled', async () => {
   expect(await swefarm()).toContain('queue the rol');
   await compile();
   await markPieces('queue the rol', 'QUEUE THE ROL');

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 const ROOT = resolve(import.meta.dirname, '../../..');
 const run = promisify(execFile);
 
-test('npm run demo ends with groups in which some resolve, some do not, one is cut off and one has no reward', async () => {
+test('npm run demo ends with groups of resolved, unresolved, truncated and unrewarded rollouts', async () => {
   const { stderr } = await run('npm', ['run', 'demo'], { cwd: ROOT, maxBuffer: 16 * 1024 ** 2 });
   expect(stderr).toMatch(/2 of 2 rollouts judged, 2 resolved \(100.0 %\)/);
   expect(stderr).toMatch(/6 of 8 rollouts judged, 2 resolved \(33.3 %\), 2 failed, without a reward/);

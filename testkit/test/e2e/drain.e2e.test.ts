@@ -12,7 +12,7 @@ import { EXAMPLE_ID } from './scripts.ts';
 
 const LONG = 600;
 
-test('SIGTERM hands running rollouts to another worker, and cancel ends them, with no container left', async () => {
+test('SIGTERM hands over running rollouts and cancel ends them; no container is left', async () => {
   await using redis = await startRedis();
   await using policy = await startScriptedPolicy({ script: conversation(running(`sleep ${LONG}`)) });
   const scene = openScene({

@@ -50,7 +50,7 @@ export function exampleFormSuite(runtime: 'docker' | 'rootfs'): void {
     expect(await rollouts('patch', ['--patches', patches])).toMatchObject(unresolved);
   });
 
-  test('an agent finds the answer neither in git, nor in the image, nor in what names the instance', async () => {
+  test('an agent finds the answer neither in git, nor in the image, nor in names', async () => {
     const [first] = instances.values();
     const script = conversation(running(lookFor(first?.answers ?? [])));
     await using policy = await startScriptedPolicy({ script });

@@ -54,7 +54,7 @@ function unsound(): Record<string, unknown>[] {
   ];
 }
 
-test('health tells sound instances of each family from the broken, the flaky and those that cannot be set up', async () => {
+test('health distinguishes sound, broken and flaky instances and failed setups in each family', async () => {
   const rows = [...SOUND.map((name) => instances.get(name)?.row), ...unsound()];
   const dataset = await writeLines(join(folder, 'all.jsonl'), rows);
   const { code, stdout, stderr } =

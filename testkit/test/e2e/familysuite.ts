@@ -68,7 +68,7 @@ export function familySuite(runtime: 'docker' | 'rootfs'): void {
     });
   });
 
-  test('an agent finds neither the fix, nor the tests, nor the id that names the fix, in any family', async () => {
+  test('an agent finds neither the fix, nor the tests, nor the id of the fix, in any family', async () => {
     await using policy = await startScriptedPolicy({ script: conversation(running(LOOK)) });
     const output = join(folder, 'agent.jsonl');
     await scene.done`rollout --dataset ${folder}/all.jsonl --agent mini --output ${output}

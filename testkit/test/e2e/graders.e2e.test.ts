@@ -164,7 +164,7 @@ describe.each(['docker', 'rootfs'] as const)('on %s', (runtime) => {
   });
 });
 
-test('without a parser_image the command says so beforehand, and only the rollouts that need one fail', async () => {
+test('without a parser_image the command warns, and only rollouts that need one fail', async () => {
   const some = { 'program-of-tools': CASES['program-of-tools'], junit: CASES.junit } as Record<string, Case>;
   const { code, lines, output } = await rollout(some, 'golden', 'rootfs', false);
   expect(code, output).toBe(10);

@@ -18,7 +18,7 @@ const scripted = (...variants: TurnInput[][]): { script: ScriptInput } => ({
   script: conversation(...variants),
 });
 
-test('groups, deadlines and refills end as asked; a drained node hands over, a cancelled group frees everything', async () => {
+test('groups, deadlines and refills end as configured; drain and cancel free everything', async () => {
   await using redis = await startRedis();
   const scene = openScene({
     SWEFARM_REDIS_URL: redis.url,

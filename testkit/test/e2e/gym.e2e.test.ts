@@ -71,7 +71,7 @@ test('echo is contiguous and trained on', async () => {
   expect(sample).toMatchObject({ raises: null, masked: false, reward: 1, trainedTurns: 3 });
 });
 
-test('a template that strips thinking breaks text: a collector sees it, a trainer gets a named failure instead', async () => {
+test('a template that strips thinking: a collector sees it, a trainer gets a named failure', async () => {
   const broken: Policy = { template: 'strips-thinking', think: true };
   expect(await rollout('text', broken)).toMatchObject({ raises: 'non-contiguous', reward: 1 });
   const refused = await rollout('strict', broken);
@@ -92,7 +92,7 @@ test('a failed endpoint is never a reward', async () => {
   expect(await rollout('echo', failed)).toMatchObject({ raises: 'infrastructure' });
 });
 
-test('a sync trainer: a rollout that said nothing is replaced under the held call, what was said before a failure has no weight', async () => {
+test('a rollout without an answer is replaced under its call; text before a failure weighs 0', async () => {
   const sample = await rollout('sync', {
     faults: [
       { kind: 'unauthorized', turn: 0, times: 1 },
@@ -114,7 +114,7 @@ test('a sync trainer: a rollout that said nothing is replaced under the held cal
   });
 });
 
-test('new weights in the middle: one contiguous sample of both versions, and nothing of the update counts as failed', async () => {
+test('new weights in a rollout: one contiguous sample of both versions, and no failure', async () => {
   // The engine aborts the second turn until it has new weights.
   const sample = await rollout('echo', {
     faults: [{ kind: 'aborted', turn: 1 }],
@@ -132,7 +132,7 @@ test('new weights in the middle: one contiguous sample of both versions, and not
   expect(JSON.parse(sample.text)).toMatchObject({ policy_version: 'w2', policy_versions: ['w1', 'w2'] });
 });
 
-test('weights that are too old end a rollout in the middle of a turn; one that begins with the new ones is a sample', async () => {
+test('stale weights end a rollout in a turn; a rollout that begins with new ones is a sample', async () => {
   const old = await rollout('stale', {
     faults: [{ kind: 'silence', turn: 1 }],
     before: (server) => announce({ version: 'w1', endpoints: [server.url], state: 'serving' }),

@@ -4,7 +4,7 @@ import { buildExamples } from '../../src/examples/build.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 import { startSessions } from './sessiondriver.ts';
 
-test('a driver works through HTTP: gold earns 1, repeats run once, a lapsed lease frees, a lost worker is no reward', async () => {
+test('a driver over HTTP: gold earns 1, repeats run once, lapsed leases free, losses earn none', async () => {
   await using stack = new AsyncDisposableStack();
   const { scene, gateway, call, open: openSession, run, submit } = await startSessions(stack, 4);
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: scene.folder });

@@ -15,7 +15,7 @@ const runtimeHere = (): 'apptainer' | 'rootfs' => {
   return 'rootfs';
 };
 
-test('four jobs: a node lost, the leader requeued, one cancelled, one out of time; each result once', async () => {
+test('four jobs, a lost node, a requeued leader, a cancel, a time limit: each result once', async () => {
   const runtime = runtimeHere();
   await using farm = await startSlurmFarm(4, [], runtime);
   const { cluster } = farm;

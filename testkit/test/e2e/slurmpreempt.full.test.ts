@@ -7,7 +7,7 @@ import { startSlurmFarm, wrongResults } from './slurmfarm.ts';
 
 const ROLLOUTS = 48;
 
-test('an array out of time comes again task by task; a preempted job comes again after the other', async () => {
+test('an array at its time limit is requeued by task; a preempted job runs after the other', async () => {
   await using farm = await startSlurmFarm(3, ['SWEFARM_SLURM_AGAIN=1', 'SWEFARM_SLURM_GATEWAY=1']);
   const { cluster } = farm;
   const preempted = await farm.sbatch('--time=20');

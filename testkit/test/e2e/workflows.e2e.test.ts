@@ -146,7 +146,7 @@ test('1: two temperatures are two runs, and the fine-tuning set keeps its rules 
   expect(origin).toMatchObject({ licence: 'MIT', tag: expect.stringMatching(/^t(05|10)$/) });
 });
 
-test("2: an expert's trajectories at a subset are evaluated again, and only resolved ones become ft_xml", async () => {
+test("2: an expert's trajectories are evaluated again, and only resolved ones become ft_xml", async () => {
   await follow('2');
   const subset = await linesOf('subset.jsonl');
   const ids = subset.map(({ instance_id }) => instance_id).toSorted();

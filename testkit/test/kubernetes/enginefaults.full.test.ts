@@ -20,7 +20,7 @@ async function sandboxesOf(run: string): Promise<string[]> {
   return all.split('\n').filter((id) => id.startsWith(run));
 }
 
-test('64 rollouts under faults on the nodes’ own engine: one result each, and no sandbox is left', async () => {
+test('64 rollouts under faults of the nodes’ engine: one result each, and no sandbox is left', async () => {
   const { socketPath } = await ensureDocker();
   const { tree, image } = await prepareSubject();
   await importTree(socketPath, tree, image);

@@ -34,7 +34,7 @@ clusterForAll(programs, { nodes: 1, turns: 1 }, (opened) => {
 
 const install = (name: string, ...set: string[]) => installForTest(cluster, name, ...set);
 
-test('mode node: a worker without any capability runs rollouts on the engine whose socket the node gives it, and leaves nothing there', async () => {
+test("mode node: a worker without capabilities uses the node's engine, and leaves nothing", async () => {
   const { socketPath } = await ensureDocker();
   const { tree, image } = await prepareSubject();
   await importTree(socketPath, tree, image);
@@ -59,7 +59,7 @@ async function importDocker(): Promise<void> {
   await copyToNodes(cluster, DIND);
 }
 
-test('mode docker: rollouts run in a Docker beside the worker, below the limits of its container', async () => {
+test("mode docker: rollouts run in a Docker beside the worker, below its container's limits", async () => {
   await importDocker();
   const { socketPath } = await ensureDocker();
   const { tree, image } = await prepareSubject();
@@ -97,7 +97,7 @@ test('mode docker: rollouts run in a Docker beside the worker, below the limits 
 });
 
 test.for(['rootfs-userns', 'podman'])(
-  'mode %s on nodes that give pods no users of their own: refused by their names; where they are not asked, no container starts, and its pod says why',
+  'mode %s on nodes without users of pods is refused by name, or the pod reports the reason',
   async (mode) => {
     const set = ['worker.replicas=1', `runtime.mode=${mode}`, 'runtime.podman.resources.requests.cpu=100m'];
     set.push('runtime.podman.resources.requests.memory=256Mi');
@@ -124,7 +124,7 @@ test.for(['job', 'daemonset'] as const)(
   },
 );
 
-test('the jobs of NeMo RL and verl are taken by the API server, and what they do before training reaches the gateway by its Service', async () => {
+test('the API server accepts the jobs of NeMo RL and verl, and they reach the gateway', async () => {
   await install('farm', 'gateway.hostNetwork=false', 'gateway.port=8080', 'worker.replicas=1');
   await using service = await openService(cluster, 'farm-swefarm-gateway');
   const TOKEN = await secretOf(cluster, 'farm-swefarm-gateway', 'token');

@@ -36,7 +36,7 @@ test('the API server takes the chart, strictly, and installs it', async () => {
   await untilWorkers(cluster, 2);
 });
 
-test('64 rollouts under faults: each has one result with its artifact, and the API server hears of none', async () => {
+test('64 rollouts under faults have one result and artifact each, without the API server', async () => {
   done = await survive(cluster, policy, values);
 });
 
@@ -53,7 +53,7 @@ test('ready fails while Redis is away and comes back with it; nobody is started 
   expect(await restarts()).toEqual(before);
 });
 
-test('ready fails while the runtime is gone and comes back with it; alive fails for a worker that stands still, which is started again', async () => {
+test('ready follows the runtime; alive fails for a stuck worker, which is restarted', async () => {
   const [first = '', second = ''] = await workerPods(cluster);
   const restartsOf = async (pod: string) =>
     (await workerStates(cluster)).find(({ metadata }) => `pod/${metadata.name}` === pod)?.status
@@ -74,7 +74,7 @@ test('ready fails while the runtime is gone and comes back with it; alive fails 
   await untilWorkers(cluster, 2);
 }, 600_000);
 
-test('minutes later no rollout has a second result, and nothing is left on the nodes: no sandbox, no mount, no control group', async () => {
+test('later no rollout has a second result, and the nodes have no sandbox, mount or cgroup', async () => {
   await expectNoMore(cluster, done);
   await cluster.helm('uninstall', 'farm', '--wait', '--timeout', '120s');
   await until(async () => (await cluster.kubectl('get', 'pods', '-o', 'name')) === '', {

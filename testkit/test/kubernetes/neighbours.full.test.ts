@@ -107,7 +107,7 @@ test.for([
   ['farm', 'other'],
   ['other', 'farm'],
 ] as const)(
-  '%s suffers and gets a result for each rollout; %s beside it on the node needs one attempt for each',
+  '%s is disturbed and gets its results; %s on the same node needs one attempt for each',
   { timeout: MINUTES * 60_000 + 900_000 },
   async ([victim, neighbour]) => {
     await untilWorkers(cluster, 2, victim);

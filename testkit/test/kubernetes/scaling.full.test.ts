@@ -73,7 +73,7 @@ async function openPrometheus(stack: AsyncDisposableStack): Promise<Prometheus> 
 
 const pods = async (): Promise<number> => (await workerStates(cluster)).length;
 
-test('0 workers; rollouts wait and two are started; when all is done there are 0 again, and no rollout is lost', async () => {
+test('from 0 workers to two and back to 0 without a lost rollout', async () => {
   const scaler = standInScaler(resource('ScaledObject', 'farm-swefarm-worker'), cluster, prometheus);
   await until(async () => (await scaler.look()) === 0, { what: 'the query says 0', pauseMs: 500 });
   await until(async () => (await pods()) === 0, { what: 'there is no worker' });

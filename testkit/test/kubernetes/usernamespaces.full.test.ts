@@ -79,7 +79,7 @@ const doctor = (pod: string): Promise<string> =>
     .kubectl(...words`exec ${pod} -c worker -- swefarm-worker doctor --json`)
     .catch((error: { stdout: string }) => error.stdout);
 
-test('mode rootfs-userns: rollouts in a pod whose root is nobody on the node, which they neither see nor touch', async () => {
+test('mode rootfs-userns: rollouts neither see nor change anything of the node', async () => {
   const { pod, first } = await install('own', 'runtime.mode=rootfs-userns');
   expect(first).toBeGreaterThanOrEqual(65_536);
   expect((await processesOf(first)).join()).toContain('swefarm-worker');
@@ -95,7 +95,7 @@ test('mode rootfs-userns: rollouts in a pod whose root is nobody on the node, wh
   await uninstall('own', first);
 });
 
-test('mode rootfs-userns: what a pod with other users has put into the store of the node, workers use as their own', async () => {
+test('mode rootfs-userns: workers use the store that a pod with other users has filled', async () => {
   const made: string[] = [];
   const here = async (name: string, ...set: string[]) => {
     const { pod, first } = await install(name, ...set);
@@ -132,7 +132,7 @@ async function killEngine(caller: Caller, pod: string, image: string): Promise<v
   await caller.expectWhole(lines, 8);
 }
 
-test('mode podman: rollouts in a Podman without root beside the worker, which has no capability; they survive its death', async () => {
+test('mode podman: rollouts survive the worker, which has no capability', async () => {
   await importPodman();
   const { socketPath } = await ensureDocker();
   const { tree, image } = await prepareSubject();

@@ -60,7 +60,7 @@ test('unjudged rollouts are in no rate of success, and named by cause', () => {
   });
 });
 
-test('what was cancelled is no failure and in no rate; its turns stand beside those that were kept', () => {
+test('a cancelled rollout is no failure and in no rate; its turns are counted separately', () => {
   const cancelled = fact({
     outcome: 'cancelled',
     reward: null,

@@ -21,7 +21,7 @@ const FACTS = [
 ];
 const OPTIONS = { resamples: 100, seed: 1 };
 
-test('cost per rollout and per success, difficulty by how often an instance is resolved, and sets', () => {
+test('cost per rollout and success, difficulty by share of resolved rollouts, and sets', () => {
   const analysis = analyse(FACTS, [1, 2], OPTIONS);
   expect(analysis.costs).toEqual({ total: 2, rollouts: 4, per_rollout: 0.5, per_success: 2 });
   expect(Object.keys(analysis.difficulty)).toEqual(['1 never resolved', '3 from 25 to 75 %']);
@@ -55,7 +55,7 @@ test('each family has its counts; a rollout that no worker began has the family 
   expect(renderPage(told, 't')).toContain('Resolved, by family');
 });
 
-test('parts of rewards are told by family, and what is graded by a number alone has no difficulty', () => {
+test('parts of rewards are grouped by family; a rollout with only a number has no difficulty', () => {
   const scored = { family: 'custom', resolved: null };
   const facts = [
     fact('a__b-1', 0, true, { family: 'swesmith' }),
@@ -93,7 +93,7 @@ test.each([
   expect(repositoryOf(id, family)).toBe(repository);
 });
 
-test('repositories, exit statuses, turns, tokens and cost are told as distributions in every form of a report', () => {
+test('every form of a report has distributions of repositories, exits, turns, tokens and cost', () => {
   const analysis = analyse(FACTS, [1, 2], OPTIONS);
   const { distributions } = analysis;
   expect(distributions.repositories).toEqual({ 'a/b': 2, 'x/y': 2 });

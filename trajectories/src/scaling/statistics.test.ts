@@ -59,7 +59,7 @@ test('figures over two instances by hand, with the instance that lacks a score c
   expect(scalingAt([of([true, null])], 1, OPTIONS)).toMatchObject({ best: null, gap: null });
 });
 
-test('an interval holds its value, is the same for the same seed, and narrows with more instances', () => {
+test('an interval contains its value, is reproducible, and narrows with more instances', () => {
   const few = interval([0, 1, 1, 0], OPTIONS);
   const many = interval(
     Array.from({ length: 400 }, (_, at) => at % 2),

@@ -5,7 +5,7 @@ import { createBreaker, isOfTheNode } from './breaker.ts';
 const log = silentLog() as never;
 const of = (run: string) => ({ run, image: 'a/b', instance: 'i' });
 
-test('3 node failures in a row and a failed check open the breaker; a passed check half-opens it', async () => {
+test('3 node failures and a failed check open the breaker; a passed check half-opens it', async () => {
   let now = 0;
   let healthy = false;
   let checks = 0;

@@ -7,7 +7,7 @@ import { aWorker, claimBy, endBy, open, redisUrl, scene, startRun } from './farm
 
 const ALIVE = { worker: 'alive', node: 'n' };
 
-test('rollouts with unreadable answers end first, so running rollouts count for the healthy ones', async () => {
+test('rollouts with unreadable answers end first, and running ones count as healthy', async () => {
   const at = await scene();
   await aWorker(at, 'alive');
   const { run, ids } = await startRun(at, { group_size: 60 });

@@ -115,7 +115,7 @@ test('prompts are what the stored suffixes give, also behind one that parts from
   expect(output.filter((item) => item.generation_token_ids)).toMatchObject(stored);
 });
 
-test('a score is a float, its parts are numbers of their own, and NeMo RL gets them as components only when they add up', () => {
+test('a score is a float, and NeMo RL gets its parts as components only if they add up', () => {
   const adding = scored(0.75, { tests: 0.25, style: 0.5 });
   expect(adding.told).toMatchObject({
     ...{ reward: 0.75, resolved: null, judged: true },

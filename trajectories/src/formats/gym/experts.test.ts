@@ -189,7 +189,7 @@ describe.each<[string, Dtype, number, typeof envelope, string, string]>([
   });
 });
 
-test('what is stored and sent does not grow with turns: each row once, none in a message or a request', async () => {
+test('stored and sent data does not grow with turns: each row once, none in messages', async () => {
   const table = tableOf('int16', 1000, 5);
   const withThem = await play(table, envelope, 5, 'message');
   const without = await play(table, () => null, 5, 'message');

@@ -42,7 +42,7 @@ test.each(Object.entries(UNGRADABLE_ROWS))('a posted row is refused by name: %s'
   expect(found.problems.map(({ ungradable }) => ungradable)).toEqual([reason]);
 });
 
-test('an id alone names an instance of the dataset of serve; broken JSON in the wrapper is named', () => {
+test('an id alone names an instance of the dataset of serve; broken wrapper JSON is named', () => {
   expect(instanceOf(GymRow.parse({ ...PARAMS, instance_id: 'a__b-1' }))).toEqual({ id: 'a__b-1' });
   const metadata = { instance_id: 'a__b-1', instance_dict: '{"repo": ' };
   const found = instanceOf(GymRow.parse({ responses_create_params: { metadata } }));

@@ -45,7 +45,7 @@ test('each token has the policy version that sampled it', () => {
   });
 });
 
-test('a prompt that rewrites the past begins a sequence of its own, and no generated token counts twice', () => {
+test('a prompt that changes earlier turns begins a new sequence, and no token counts twice', () => {
   const sequences = sequencesOf({ turns: [turn(0, [1, 2], [3, 4]), turn(3, [9], [5])] });
   expect(sequences.map(({ ids }) => [...ids])).toEqual([
     [1, 2, 3, 4],

@@ -60,7 +60,7 @@ test.each(PROMPT_STYLES)('style %s states the issue and how to answer', (style) 
   expect(`${system?.content}${user?.content}`).toContain(style === 'tools' ? 'submit_solution' : '</patch>');
 });
 
-test('a split that would have no row is refused before anything is written, unless it is asked for', async () => {
+test('a split without rows is refused before anything is written, unless requested', async () => {
   const folder = temporaryFolder('verl');
   const all = Array.from({ length: 12 }, (_, at) => instance(`a__b-${at}`)).filter(
     ({ instance_id }) => splitOf(instance_id, 0.05) === 'train',

@@ -71,7 +71,7 @@ test('workers know the rollouts that other workers have bound', async () => {
     .toBe(true);
 });
 
-test('announcements are read when a follower begins and once a second; an outage changes nothing', async () => {
+test('announcements are read at the start and each second; an outage changes nothing', async () => {
   const all = farm();
   all.set({ state: 'updating' });
   using followed = await all.worker('one').watch.follow({ name: 'p', urls: [] });
