@@ -50,7 +50,7 @@ printStatus('\n== 1. Gold patches: does the grading work here?');
 await swefarm(words`rollout ${common} --agent golden --output ${gold}`, [0]);
 
 printStatus(
-  '\n== 2. Groups of rollouts by a scripted model: some resolve, some do not, one never hands in, one meets a fault.',
+  '\n== 2. Groups of rollouts with a scripted model: some resolve, some do not, some reach the turn limit, some fail.',
 );
 await swefarm(
   words`rollout ${common} --agent mini --group-size ${GROUP_SIZE} --policy-url ${policy.url} --model scripted
@@ -61,7 +61,7 @@ await swefarm(
 
 printStatus(`
 Results:       ${mini}
-Trajectories:  npx swefarm show ${mini}#${EXAMPLES[0]}.0    (add --turns for everything said)
+Trajectories:  npx swefarm show ${mini}#${EXAMPLES[0]}.0    (add --turns for all turns)
 Folder:        ${shown(dirname(resolve(mini)))}
 
 The same with a model and a dataset of your own:
