@@ -13,7 +13,7 @@ const FOLDER = join(ROOT, PIECES);
 /** Replaced pieces are removed after this time, because running processes may still load them. */
 const KEPT_MS = 14 * 24 * 3_600_000;
 const THREAD = /[./]thread\.ts$/;
-/** Maximum number of compilations. They are repeated until no source changed since the previous one. */
+/** Maximum number of compilations, which end when no source changed since the previous compilation. */
 const TRIES = 5;
 
 /** Returns `starts` and all files that they import, directly or not. `graph`: `inputs` or `outputs` of esbuild's metafile. */

@@ -66,7 +66,7 @@ test('both stores are read by locator; missing artifacts have a code', async () 
   await using inRedis = await openFarm({ ...config, artifacts: 'redis:' }, 'worker');
   const content = {
     ...({ format: 'swefarm-artifact-1', rollout_id: 'r.i.0', attempt: 1, instance_id: 'i' } as const),
-    ...{ patch: 'p' },
+    patch: 'p',
     ...{ trajectory: null, report: null, test_log: null, eval_script: null, failure_detail: null },
   };
   const blob = await encodeArtifact(content);

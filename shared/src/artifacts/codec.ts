@@ -159,8 +159,8 @@ const SLICE = 512 * 1024;
 type PackedText = { dtype: 'utf8'; base64: string };
 
 /**
- * Returns the log unchanged, or as base64 if that is shorter than JSON, which writes a control character as six characters. With JSON, a log
- * with many of these could exceed the longest string.
+ * Returns the log unchanged, or as base64 if base64 is shorter than JSON. JSON writes a control character as six characters, so the JSON of
+ * a log with many control characters could exceed the longest string.
  */
 async function compactLog(log: string | Uint8Array | null): Promise<string | Uint8Array | PackedText | null> {
   if (log === null || log.length < SHORT) return log;

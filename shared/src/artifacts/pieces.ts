@@ -55,7 +55,7 @@ function* decoded(bytes: Uint8Array): Generator<string> {
   yield decoder.end();
 }
 
-/** Types of typed arrays by `dtype`. */
+/** Classes of the typed arrays that artifacts encode, by `dtype`. */
 export const DTYPES = { int8: Int8Array, int32: Int32Array, float32: Float32Array } as const;
 type Packed = InstanceType<(typeof DTYPES)[keyof typeof DTYPES]>;
 

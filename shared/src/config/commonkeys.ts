@@ -14,7 +14,7 @@ const CEILING_KEYS = {
     'egress',
     'none: no sandbox has a network, whatever a run or an instance asks for.',
   ),
-  max_cpus: optional(form.positiveSeconds, 'Ceiling of CPUs of a sandbox (cpus).'),
+  max_cpus: optional(form.cpus, 'Ceiling of CPUs of a sandbox (cpus).'),
   max_memory_bytes: optional(form.bytes, 'Ceiling of memory of a sandbox (memory_bytes).'),
   max_pids: optional(form.positiveInteger, 'Ceiling of processes of a sandbox (pids).'),
   max_disk_bytes: optional(

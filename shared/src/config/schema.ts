@@ -31,6 +31,7 @@ const numeric = z.union([
 ]);
 export const positiveInteger = numeric.pipe(z.number().int().positive());
 export const positiveSeconds = numeric.pipe(z.number().positive());
+export const cpus = numeric.pipe(z.number().positive());
 export const count = numeric.pipe(z.number().int().nonnegative());
 export const seconds = numeric.pipe(z.number().nonnegative());
 export const share = numeric.pipe(z.number().min(0).max(1));

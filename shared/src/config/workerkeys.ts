@@ -77,13 +77,13 @@ export const WORKER_KEYS = {
     'swefarm/ in $TMPDIR, without root swefarm-UID/',
     'Folder of running sandboxes, on a fast local disk; it belongs to this user.',
   ),
-  node_cpus: automatic(form.positiveSeconds, 'CPUs for all sandboxes of the node.'),
+  node_cpus: automatic(form.cpus, 'CPUs for all sandboxes of the node.'),
   node_memory_bytes: automatic(form.bytes, 'Memory for all sandboxes of the node (64G).'),
   node_disk_bytes: automatic(
     form.bytes,
     'Disk for all sandboxes of the node; auto: free space of scratch_dir.',
   ),
-  rollout_cpus: seconds(0.25, 'CPUs of a rollout, for concurrency auto.'),
+  rollout_cpus: plain(form.cpus, 0.25, 'CPUs of a rollout, for concurrency auto.'),
   rollout_memory_bytes: size('2 GiB', 'Memory of a rollout, for concurrency auto.'),
   rollout_disk_bytes: size('1 GiB', 'Disk of a rollout, for concurrency auto.'),
   memory_reserve_bytes: size(

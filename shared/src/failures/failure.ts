@@ -18,12 +18,20 @@ export type FailureRule = {
 const retried =
   (where: FailureRule['where']) =>
   (stage: FailureStage, budget: number, meaning: string): FailureRule => ({
-    ...{ stage, retryable: true, budget, where, meaning },
+    stage,
+    retryable: true,
+    budget,
+    where,
+    meaning,
   });
 const anywhere = retried('anywhere');
 const elsewhere = retried('elsewhere');
 const nowhere = (stage: FailureStage, meaning: string): FailureRule => ({
-  ...{ stage, retryable: false, budget: 1, where: 'nowhere', meaning },
+  stage,
+  retryable: false,
+  budget: 1,
+  where: 'nowhere',
+  meaning,
 });
 
 export const FAILURES = {

@@ -20,7 +20,10 @@ export const metricsOf =
     ...first: First[]
   ) =>
   <Label extends string = never>(name: MetricDefinition['name'], help: string, ...labels: Label[]) => ({
-    ...{ name, type, unit, help },
+    name,
+    type,
+    unit,
+    help,
     labels: [...first, ...labels] as readonly (First | Label)[],
   });
 

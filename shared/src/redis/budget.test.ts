@@ -53,6 +53,15 @@ describe('budgets', () => {
     );
   });
 
+  test('the class that used up its budget first is given up, whatever failed before and after', () => {
+    const { artifact_store: later } = FAILURES;
+    const failures = Array.from({ length: later.budget - 1 }, () => 'artifact_store' as const);
+    expect(run('artifact_store', 'image_pull', 'image_pull', 'image_pull', ...failures)).toMatchObject({
+      action: 'give_up',
+      failure: { class: 'image_pull' },
+    });
+  });
+
   test('drained attempts do not count', () => {
     expect(run('drained', 'drained', 'drained', 'drained')).toMatchObject({ action: 'run', delayMs: 0 });
     expect(run('image_pull', 'drained', 'image_pull', 'drained', 'drained').action).toBe('run');

@@ -43,10 +43,12 @@ function classOf(entry: JournalEntry): FailureClass {
 
 const isCrash = (entry: JournalEntry): boolean => classOf(entry) === 'lost';
 
+/** Returns the class of failures that used up its budget first; null: none. */
 function exhaustedClass(entries: readonly JournalEntry[]): FailureClass | null {
-  const failures = Map.groupBy(entries, classOf);
-  failures.delete('lost');
-  return [...failures].find(([name, { length }]) => length >= FAILURES[name].budget)?.[0] ?? null;
+  const classes = entries.map(classOf);
+  const countTo = (at: number): number =>
+    classes.slice(0, at + 1).filter((name) => name === classes[at]).length;
+  return classes.find((name, at) => name !== 'lost' && countTo(at) >= FAILURES[name].budget) ?? null;
 }
 
 function isPoison(entries: readonly JournalEntry[]): boolean {

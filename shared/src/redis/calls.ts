@@ -33,7 +33,7 @@ export type CallOpening =
   | { status: 'gone' };
 
 const GATEWAYS_SECONDS = 30 * 24 * 3600;
-/** LIFE_MS of lua/call_rules.lua plus one second, so that its rules agree that the gateway is dead. */
+/** One second more than LIFE_MS of lua/call_rules.lua, so that the scripts also count the gateway as dead. */
 const LIFE_MS = 7_000;
 const SWEEP = 1000;
 

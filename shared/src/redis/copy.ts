@@ -15,7 +15,7 @@ const SAVE_MS = 600_000;
 const POLL_MS = 50;
 /** Number of copies in the folder; a process may still read the second newest. */
 const COPIES = 2;
-/** Maximum time in ms for which writes wait, from the start of the last copy: longer than the copy, after which the server ends. */
+/** Maximum time in ms for which writes wait after the start of the last copy. The copy takes less time, and then the server ends. */
 const PAUSE_MS = 2 * SAVE_MS;
 
 type CopyOptions = {
@@ -25,7 +25,7 @@ type CopyOptions = {
   copies: string;
   epoch: number;
   number: number;
-  /** Whether this is the last copy. Writes wait from its start on. */
+  /** Whether this is the last copy. Redis delays writes from the start of the last copy. */
   last?: boolean;
   signal?: AbortSignal;
 };

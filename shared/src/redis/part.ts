@@ -18,12 +18,12 @@ export type Store = {
   readonly queue: () => Queue<RolloutJob>;
 };
 
-/** A large part of the farm. The public methods of its class are its interface; open.ts adds the errors of outages. */
+/** A large part of the farm. The farm exposes the public methods of the class; open.ts converts errors of outages to UnusableError. */
 export class Part {
   protected readonly store: Store;
   protected readonly redis: Redis;
   protected readonly keys: Keys;
-  /** Loads a Lua script; see {@link loadScript}. A field, because every method of a part is public on the farm. */
+  /** Loads a Lua script; see {@link loadScript}. This is a field, because the farm exposes all methods of a part. */
   protected readonly script = (...names: string[]): Script => loadScript(this.redis, ...names);
 
   constructor(store: Store) {

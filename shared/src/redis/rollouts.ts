@@ -54,13 +54,10 @@ export class RolloutLists extends Part {
         ...names.map((name) => `${name}${SIZE}`),
       );
       const sizeByName = new Map(names.map((name, index) => [name, sizeOf(sizes[index]) ?? 0]));
-      const opened = rollouts.filter(({ instanceId, index }) => index < (sizeByName.get(instanceId) ?? 0));
-      open.push(
-        ...(await this.#withoutResult(
-          runId,
-          opened.map(({ id }) => id),
-        )),
-      );
+      const opened = rollouts
+        .filter(({ instanceId, index }) => index < (sizeByName.get(instanceId) ?? 0))
+        .map(({ id }) => id);
+      open.push(...(await this.#withoutResult(runId, opened)));
     }
     return open;
   }

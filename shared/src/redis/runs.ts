@@ -17,6 +17,7 @@ import { readRuns, requireInstance, requireRun, type UnreadableRun } from './rec
 
 type Instances = Iterable<Instance> | AsyncIterable<Instance>;
 type Patches = Iterable<readonly [ref: string, patch: string]>;
+type Appending = 'appended' | 'differs' | 'full' | 'gone';
 
 const BATCH = 200;
 const compress = promisify(gzip);
@@ -67,12 +68,12 @@ export class Runs extends Part {
    * Adds an instance to an open run; `farm.calls.open` opens rollouts. `differs`: the run has another instance with this id. `full`: the
    * run has the maximum number of instances. `gone`: the run has expired.
    */
-  async append(runId: string, instance: Instance): Promise<'appended' | 'differs' | 'full' | 'gone'> {
+  async append(runId: string, instance: Instance): Promise<Appending> {
     const of = this.keys.run(runId);
     const text = JSON.stringify(instance);
     const fingerprint = createHash('sha256').update(text).digest('base64url');
     const args = [instance.instance_id, await compress(text), fingerprint, MOST.instances];
-    return (await this.#append([of.record, of.instances, of.appended], args)) as 'appended';
+    return (await this.#append([of.record, of.instances, of.appended], args)) as Appending;
   }
 
   /** Returns the id of the open run of this name; null: none. */

@@ -23,6 +23,8 @@ export type NextCommand =
   /** `gone`: the record expired, or the session is assigned to another attempt. */
   | { status: 'none' | 'gone' };
 
+/** The reply of session_open.lua. */
+type Opening = 'open' | 'lost' | 'expired' | 'gone';
 /** The reply of session_next.lua. */
 type NextReply = ['command', number, string] | ['none' | 'gone' | 'expired'];
 /** Pseudo number of a command, to check only the lease. */
@@ -120,8 +122,8 @@ export class Sessions extends Part {
   }
 
   /** Assigns the session to an attempt. `lost`: an earlier attempt ran commands, which cannot be repeated. */
-  async open(id: string, worker: string, claim: string): Promise<'open' | 'lost' | 'expired' | 'gone'> {
-    return (await this.#open([this.keys.session(id).record], [worker, claim])) as 'open';
+  async open(id: string, worker: string, claim: string): Promise<Opening> {
+    return (await this.#open([this.keys.session(id).record], [worker, claim])) as Opening;
   }
 
   /** Waits at most `waitMs` for the command after number `done`. */

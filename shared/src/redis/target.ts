@@ -162,7 +162,7 @@ function loginOf(config: CommonConfig, url: UserInfo = { username: '', password:
   });
 }
 
-/** Returns the options with a value. */
+/** Returns the options that have a value. */
 const given = <Options extends object>(options: Options) =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value)) as {
     [Name in keyof Options]?: NonNullable<Options[Name]>;

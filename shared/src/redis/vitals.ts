@@ -17,22 +17,19 @@ type Parts = {
   results: Pick<Results, 'unreadable'>;
 };
 
-export const createVitals =
-  (store: Store, { registry, policies, artifacts, results }: Parts) =>
-  async (): Promise<Vitals> => {
-    const [queue, jobs, workers, redis, usage, known, endpoints, unreadable] = await Promise.all([
-      Promise.all(QUEUE_CLASSES.map((name) => waitingJobs(store, name))),
-      countJobs(store),
-      countWorkers(registry),
-      describeServer(store),
-      artifacts.usage(),
-      policies.list(),
-      describeEndpoints(policies),
-      results.unreadable(),
-    ]);
-    const rest = { artifacts: usage, policies: known, endpoints, unreadable_results: unreadable };
-    return { queue, jobs, workers, redis, ...rest };
-  };
+export const createVitals = (store: Store, parts: Parts) => async (): Promise<Vitals> => {
+  const [queue, jobs, workers, redis, artifacts, policies, endpoints, unreadable] = await Promise.all([
+    Promise.all(QUEUE_CLASSES.map((name) => waitingJobs(store, name))),
+    countJobs(store),
+    countWorkers(parts.registry),
+    describeServer(store),
+    parts.artifacts.usage(),
+    parts.policies.list(),
+    describeEndpoints(parts.policies),
+    parts.results.unreadable(),
+  ]);
+  return { queue, jobs, workers, redis, artifacts, policies, endpoints, unreadable_results: unreadable };
+};
 
 const [QUEUE] = QUEUES;
 

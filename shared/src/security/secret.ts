@@ -37,7 +37,7 @@ const MOST_KNOWN = 1000;
 const LEAST_LENGTH = 6;
 
 function remember(secret: string): void {
-  // Only the password of a URL is secret. The URL of several hosts, such as redis+sentinel://:password@a:1,b:2, has no standard form.
+  // Only the password of a URL is secret. URL.parse cannot parse a URL of several hosts, such as redis+sentinel://:password@a:1,b:2.
   const password = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/]*?:([^/]*)@)?/i.exec(secret);
   const value = password ? decodeUrlPart(password[1] ?? '') : secret;
   if (value.length < LEAST_LENGTH || known.has(value)) return;

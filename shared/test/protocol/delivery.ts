@@ -56,7 +56,7 @@ export class ModelQueue {
     this.#leave(rolloutId, token, 'waiting');
   }
 
-  /** Loses one job, as a restart of Redis that loses the last second of writes. */
+  /** Loses one job, as Redis does when a restart loses the last second of writes. */
   lose(rolloutId: string): void {
     this.#jobs.delete(rolloutId);
   }
