@@ -2,7 +2,7 @@
 import { Duplex, type Readable, type Writable } from 'node:stream';
 
 /**
- * Returns a stream that ends when the output ends. Destroying the stream destroys both parts.
+ * Returns a stream that ends when the output ends. Destroying the stream destroys both parts, and a broken output destroys the stream.
  * @param listen calls `see` for each part of the output, and `end` if the output of the process ends before the stream `output`
  */
 export function joinedStream(
@@ -32,6 +32,7 @@ export function joinedStream(
   listen((bytes) => {
     if (!stream.push(bytes)) output.pause();
   }, end);
+  output.once('error', (error) => stream.destroy(error));
   output.once('close', end);
   return stream;
 }

@@ -104,9 +104,9 @@ async function unpackedTree(
   await requireDisk(store.root, bytes * UNPACKED_GROWTH);
   const unpack = async (partial: string): Promise<Unpacked> => {
     await unsquash(command, path, join(partial, 'tree')).catch((error: unknown) => {
-      const message = `unpacking ${path}: ${errorMessage(error)}`.slice(0, 400);
-      const isFull = /no space left/i.test(message);
-      throw new RolloutFailure(isFull ? 'node_disk' : 'image_pull', message, { cause: error });
+      const message = `unpacking ${path}: ${errorMessage(error)}`;
+      const failureClass = /no space left/i.test(message) ? 'node_disk' : 'image_pull';
+      throw new RolloutFailure(failureClass, message.slice(0, 400), { cause: error });
     });
     return { digest, config: EMPTY_CONFIG, bytes };
   };

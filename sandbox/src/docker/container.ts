@@ -6,6 +6,7 @@ import tar from 'tar-stream';
 import { engineFailure, statusCode } from '../engine/errors.ts';
 import type { Engine } from '../engine/settings.ts';
 import type { FileChanges } from '../filechanges.ts';
+import { joinedStream } from '../joinedstream.ts';
 import { readKills, readWasFull } from '../memorygroup.ts';
 import { diskUse } from '../namespaces/diskuse.ts';
 import { overlayChanges, readFileStamp } from '../overlay.ts';
@@ -22,7 +23,7 @@ import { requireReadable } from './accounts.ts';
 import { readSingleFile } from './archive.ts';
 import { listChanges, pathKind } from './changes.ts';
 import { inTime, isLate, killWithoutEngine } from './deadline.ts';
-import { demuxedDuplex } from './demux.ts';
+import { createDemuxer } from './demux.ts';
 import { runExec, startExec } from './exec.ts';
 import type { FirstProcess, OfContainer } from './firstprocess.ts';
 import { killOthers } from './killothers.ts';
@@ -81,7 +82,7 @@ export class DockerContainer implements Container, OfContainer {
     if (own) return own;
     await this.#deps.first?.hasStarted();
     const { socket } = await startExec(this.#container, argv, { stdin: true });
-    return demuxedDuplex(socket);
+    return joinedStream(socket, socket, (see) => void socket.on('data', createDemuxer(see)));
   }
 
   async exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {

@@ -1,7 +1,4 @@
-/** Turns Docker's framed exec stream into a duplex: stdout and stderr merged in order. */
-import type { Duplex } from 'node:stream';
-import { joinedStream } from '../joinedstream.ts';
-
+/** Reads Docker's framed exec stream: stdout and stderr merged in order. */
 const HEADER_BYTES = 8;
 
 export function createDemuxer(onData: (bytes: Buffer) => void): (chunk: Buffer) => void {
@@ -28,15 +25,4 @@ export function createDemuxer(onData: (bytes: Buffer) => void): (chunk: Buffer) 
       }
     }
   };
-}
-
-/** Returns one stream with the output and the input of a socket. A broken socket destroys the stream. */
-export function demuxedDuplex(
-  socket: Duplex,
-  listen = (see: (bytes: Buffer) => void, _end: () => void): void =>
-    void socket.on('data', createDemuxer(see)),
-): Duplex {
-  const stream = joinedStream(socket, socket, listen);
-  socket.once('error', (error) => stream.destroy(error));
-  return stream;
 }

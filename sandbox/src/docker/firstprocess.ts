@@ -6,9 +6,10 @@ import type { Duplex } from 'node:stream';
 import { newId, RolloutFailure, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { Capture, execResult } from '../capture.ts';
+import { joinedStream } from '../joinedstream.ts';
 import type { ExecOptions, ExecResult, SandboxFile } from '../runtime.ts';
 import { inTime } from './deadline.ts';
-import { createDemuxer, demuxedDuplex } from './demux.ts';
+import { createDemuxer } from './demux.ts';
 import { MarkedOutput } from './marked.ts';
 
 const READY = 'swefarm first process\n';
@@ -104,7 +105,7 @@ export class FirstProcess implements Disposable {
     if (!(await this.#isIdle())) return null;
     this.#isFree = false;
     const nonce = newId() + newId();
-    const duplex = demuxedDuplex(this.#socket, (see, end) => {
+    const duplex = joinedStream(this.#socket, this.#socket, (see, end) => {
       const output = new MarkedOutput(nonce, see);
       this.#see = (bytes) => {
         if (output.push(bytes) !== null) end();

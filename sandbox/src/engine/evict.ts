@@ -14,26 +14,34 @@ export async function evictPulled({
   pulled,
   ...limits
 }: EvictionLimits & { docker: Docker; pulled: PulledImages }): Promise<number> {
-  const list = async () =>
-    [...(await pulled.list())].map(([name, { used_at }]) => ({ names: [name], name, usedAt: used_at }));
-  const remove = async ({ name }: { name: string }): Promise<boolean> => {
-    const outcome = await removeImage(docker, name);
-    if (outcome !== 'kept') await pulled.drop([name]);
-    return outcome === 'removed';
-  };
+  const list = () => usesOf(pulled);
+  const remove = async ({ image }: { image: string }): Promise<boolean> =>
+    (await removeImage(docker, pulled, image)) === 'removed';
   return await evictImages(list, remove, () => engineUsedShare(docker), limits);
 }
 
-/** Removes an image; `kept`: a container uses the image. Throws RolloutFailure engine_unreachable. */
-async function removeImage(docker: Docker, name: string): Promise<'removed' | 'absent' | 'kept'> {
-  try {
-    await docker.getImage(withTag(name)).remove();
-    return 'removed';
-  } catch (error) {
-    if (statusCode(error) === 404) return 'absent';
-    if (statusCode(error) === 409) return 'kept';
-    throw new RolloutFailure('engine_unreachable', `removing ${name}`, { cause: error });
-  }
+const usesOf = async (pulled: PulledImages) =>
+  [...(await pulled.list())].map(([image, { used_at, bytes }]) => ({
+    ...{ image, bytes, names: [image], usedAt: used_at },
+  }));
+
+/** Removes an image and its record; `kept`: a container uses the image. Throws RolloutFailure engine_unreachable. */
+async function removeImage(
+  docker: Docker,
+  pulled: PulledImages,
+  image: string,
+): Promise<'removed' | 'absent' | 'kept'> {
+  const removal: Promise<unknown> = docker.getImage(withTag(image)).remove();
+  const outcome = await removal.then(
+    () => 'removed' as const,
+    (error: unknown) => {
+      if (statusCode(error) === 404) return 'absent';
+      if (statusCode(error) === 409) return 'kept';
+      throw new RolloutFailure('engine_unreachable', `removing ${image}`, { cause: error });
+    },
+  );
+  if (outcome !== 'kept') await pulled.drop([image]);
+  return outcome;
 }
 
 /** Returns the used share of the disk with the engine's folder; 0 if the engine is on another machine. */
@@ -63,19 +71,13 @@ export function inspectEngineImages(
       }
     },
     async prune(needed) {
-      const all = [...(await pulled.list())].map(([image, { used_at, bytes }]) => ({
-        image,
-        bytes,
-        names: [image],
-        usedAt: used_at,
-      }));
+      const all = await usesOf(pulled);
       const removable = new Set(longestUnused(all, pins, Date.now()));
       const lines: ImageLine[] = [];
       for (const one of all) {
         const { image, bytes } = one;
         if (needed.has(image)) continue;
-        const status = removable.has(one) ? await removeImage(docker, image) : 'kept';
-        if (status !== 'kept') await pulled.drop([image]);
+        const status = removable.has(one) ? await removeImage(docker, pulled, image) : 'kept';
         lines.push({ image, status, bytes });
       }
       return lines;

@@ -76,7 +76,8 @@ export class HostContainer implements Container {
       const target = { mark, spare: [], privatePids: false };
       const run = (line: readonly string[], own: ExecOptions) => this.exec(line, own, true);
       if (!isKill) await killCommand(run, target, () => this.killProcesses());
-      if (child.pid) killGroup(child.pid);
+      // A negative id denotes the group of the process.
+      if (child.pid) killQuietly(-child.pid);
       await waitAtMost(ended, AFTER_KILL_MS);
     }
     child.stdout?.destroy();
@@ -166,14 +167,6 @@ function exited(child: ChildProcess): Promise<void> {
     child.once('close', () => resolve());
     child.once('exit', () => setTimeout(() => resolve(), LAST_OUTPUT_MS));
   });
-}
-
-function killGroup(pid: number): void {
-  try {
-    process.kill(-pid, 'SIGKILL');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
 }
 
 /**

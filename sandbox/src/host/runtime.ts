@@ -96,9 +96,9 @@ async function copyTree(spec: ContainerSpec, target: string, signal: AbortSignal
 }
 
 function startFailure(error: unknown): RolloutFailure {
-  const message = `copying the tree: ${errorMessage(error)}`.slice(0, 400);
+  const message = `copying the tree: ${errorMessage(error)}`;
   const full = /ENOSPC|EDQUOT|no space left/i.test(message);
-  return new RolloutFailure(full ? 'node_disk' : 'sandbox_start', message, { cause: error });
+  return new RolloutFailure(full ? 'node_disk' : 'sandbox_start', message.slice(0, 400), { cause: error });
 }
 
 /** Removes a folder, even if the model's code made files unreadable or its ending processes still write there. */
