@@ -13,7 +13,7 @@ import { openNode } from './attempts.ts';
 import { openScene } from './maintenance/farm.ts';
 
 /** A tree with one commit, as an image of the `host` runtime. */
-export async function makeTree(folder: string): Promise<void> {
+async function makeTree(folder: string): Promise<void> {
   const tree = join(folder, 'tree');
   await mkdir(tree);
   const git = (...line: string[]) => execFileSync('git', ['-C', tree, ...line]);

@@ -90,7 +90,7 @@ function containerSpec(task: Task, image: ReadyImage, role: ContainerSpec['role'
 }
 
 /** Returns the labels of the task's containers. */
-export const ownerOf = ({ services, job, attempt }: Task): ContainerSpec['owner'] => ({
+const ownerOf = ({ services, job, attempt }: Task): ContainerSpec['owner'] => ({
   ...services.owner,
   rollout_id: job.rollout_id,
   attempt,

@@ -7,7 +7,7 @@ import { type EndpointView, RolloutFailure } from '@swefarm/shared';
 
 const LONGEST_ASIDE_SECONDS = 60;
 
-export type BoundEndpoint = Disposable & { readonly url: string };
+type BoundEndpoint = Disposable & { readonly url: string };
 
 type Endpoint = { load: number; failures: number; asideUntil: number; reason: string | null };
 
