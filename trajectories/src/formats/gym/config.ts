@@ -3,10 +3,17 @@ import { readFileSync } from 'node:fs';
 import { isRow } from '@swefarm/datasets';
 import { nearest, parseYaml, UsageError } from '@swefarm/shared';
 
-export type GymFlags = { skipIfExists?: boolean } & Partial<
-  Record<'concurrency' | 'runtime' | 'apptainerImages' | 'agent' | 'stepTimeout' | 'evalTimeout', string>
-> &
-  Partial<Record<'collapseLimit' | 'stepLimit', string>>;
+export type GymFlags = {
+  concurrency?: string;
+  runtime?: string;
+  apptainerImages?: string;
+  agent?: string;
+  stepTimeout?: string;
+  evalTimeout?: string;
+  collapseLimit?: string;
+  stepLimit?: string;
+  skipIfExists?: boolean;
+};
 
 /** Form of a value as JSON, and its description. */
 type Form = [json: RegExp, expected: string];
