@@ -170,13 +170,10 @@ function readParameters(body: string, tags: Tags): string {
   if (given.startsWith('{')) return JSON.stringify(requireJson(given));
   const close = `</${innerPrefix(tags)}parameter>`;
   const marks = [`<${innerPrefix(tags)}parameter name="`, '"', '>', close] as const;
+  const problem = `a parameter is not closed by ${close}`;
   const values: Record<string, unknown> = {};
-  for (const [key = '', attributes, value = ''] of fieldsIn(
-    body,
-    marks,
-    `a parameter is not closed by ${close}`,
-  )) {
-    if (attributes?.includes('string="false"')) values[key] = requireJson(value);
+  for (const [key = '', attributes = '', value = ''] of fieldsIn(body, marks, problem)) {
+    if (attributes.includes('string="false"')) values[key] = requireJson(value);
     else values[key] = tags.asIs ? value : withoutBreaks(value);
   }
   return JSON.stringify(values);
