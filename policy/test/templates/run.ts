@@ -50,8 +50,8 @@ function prepare(folder: string): { python: string; real: string } {
   if (!existsSync(real)) {
     const sources = join(folder, 'sources');
     mkdirSync(`${real}.part`, { recursive: true });
-    const [pip, only] = [['-m', 'pip', 'download', '--quiet', '--no-deps'], '--no-binary'];
-    run(python, ...pip, only, 'llama-cpp-python', '--dest', sources, PACKAGE);
+    const download = ['-m', 'pip', 'download', '--quiet', '--no-deps', '--no-binary', 'llama-cpp-python'];
+    run(python, ...download, '--dest', sources, PACKAGE);
     const [archive = ''] = readdirSync(sources).filter((name) => name.endsWith('.tar.gz'));
     const templates = ['--wildcards', '*/models/templates/*.jinja', '--transform', 's#.*/##'];
     run('tar', '-xzf', join(sources, archive), '-C', `${real}.part`, ...templates);
