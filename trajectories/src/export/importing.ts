@@ -110,7 +110,7 @@ export function importedChat({
   return { ...rest, trajectory, resolved: carried?.resolved ?? null };
 }
 
-/** Makes the turn of an answer. Exit codes are in observations in the form of the prompts of mini-swe-agent and swefarm. */
+/** Makes the turn of an answer. Reads exit codes from observations in the form of the prompts of mini-swe-agent and swefarm. */
 const turnOf = ({ calls, observations }: Step): CarriedTurn => ({
   finish_reason: null,
   model_seconds: 0,

@@ -15,7 +15,7 @@ export type GymFlags = {
   skipIfExists?: boolean;
 };
 
-/** Form of a value as JSON, and its description. */
+/** `json`: pattern of the JSON of a valid value. `expected`: description of valid values, for errors. */
 type Form = [json: RegExp, expected: string];
 const COUNT: Form = [/^"?\d+"?$/, 'a whole number'];
 const SECONDS: Form = [/^"?(?=.*[1-9])\d+(\.\d+)?"?$/, 'a number of seconds'];
