@@ -83,7 +83,11 @@ export class PartialAnswer {
   }
 }
 
-/** Removes the received tokens from the end of the prompt that the server returned; null: none. Throws RolloutFailure `policy_tokens`. */
+/**
+ * Returns the prompt that the server returned, without the received tokens at its end; null: the server returned no prompt.
+ *
+ * @throws RolloutFailure `policy_tokens` if the prompt does not end with the received tokens
+ */
 function turnPrompt(served: Int32Array | null, received: Int32Array): Int32Array | null {
   if (served === null) return null;
   const from = served.length - received.length;

@@ -20,14 +20,15 @@ export async function readPatches(
       problems.push(row.problem);
       continue;
     }
-    const { instance_id: id, model_patch: patch } = row.value;
+    const { instance_id: id, model_patch } = row.value;
+    const patch = model_patch ?? '';
     const bad = (field: string, value: unknown): RowProblem => ({
       ...{ where: row.where, field, expected: 'a string', found: describeValue(value) },
       remedy: 'write one prediction per row',
     });
     if (typeof id !== 'string') problems.push(bad('instance_id', id));
-    else if (typeof (patch ?? '') !== 'string') problems.push(bad('model_patch', patch));
-    else patches.set(id, [...(patches.get(id) ?? []), String(patch ?? '')]);
+    else if (typeof patch !== 'string') problems.push(bad('model_patch', patch));
+    else patches.set(id, [...(patches.get(id) ?? []), patch]);
   }
   if (problems.length > 0) throw datasetError(path, problems);
   const missing = instances.filter((one) => !patches.has(one.instance_id)).map((one) => one.instance_id);

@@ -74,7 +74,8 @@ export function exchange(
       onResponseStart(_controller, status, fields) {
         // Interim answers (1xx) precede the final answer.
         if (status < 200) return;
-        const header = (name: string) => [fields[name] ?? []].flat().join(', ') || null;
+        const header = (name: string) =>
+          fields[name] === undefined ? null : [fields[name]].flat().join(', ');
         take = onHead({ status, fields, header });
         decoder = decoderOf(fields)?.on('data', guarded(take, fail)).on('end', end).on('error', fail) ?? null;
       },

@@ -71,7 +71,7 @@ async function optional(path: string): Promise<string | null> {
   }
 }
 
-/** Returns the template: a text, or of a list of named templates the entry `default`, otherwise the first; null: none. */
+/** Returns the template: a text, or the entry `default` (else the first entry) of a list of named templates; null: none. */
 function templateIn({ chat_template: given }: { chat_template?: unknown }): string | null {
   if (typeof given === 'string') return given;
   if (!Array.isArray(given)) return null;

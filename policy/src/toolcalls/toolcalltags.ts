@@ -1,6 +1,6 @@
 /**
  * Parses calls between `<tool_call>` tags in three formats: JSON (Hermes, Qwen, Granite), `<function=…>` with `<parameter=…>` (Qwen3-Coder,
- * Qwen3.5, Nemotron 3; Seed-OSS with `<seed:tool_call>`), and a name with `<arg_key>` pairs (GLM). Parses also `<invoke name="…">` with
+ * Qwen3.5, Nemotron 3; Seed-OSS with `<seed:tool_call>`), and a name with `<arg_key>` pairs (GLM). Also parses `<invoke name="…">` with
  * `<parameter name="…">`, of MiniMax M2 and of DeepSeek V3.2 and V4. The tags of DeepSeek have a prefix and declare for each value whether
  * it is a string.
  */
@@ -170,13 +170,10 @@ function readParameters(body: string, tags: Tags): string {
   if (given.startsWith('{')) return JSON.stringify(requireJson(given));
   const close = `</${innerPrefix(tags)}parameter>`;
   const marks = [`<${innerPrefix(tags)}parameter name="`, '"', '>', close] as const;
+  const problem = `a parameter is not closed by ${close}`;
   const values: Record<string, unknown> = {};
-  for (const [key = '', attributes, value = ''] of fieldsIn(
-    body,
-    marks,
-    `a parameter is not closed by ${close}`,
-  )) {
-    if (attributes?.includes('string="false"')) values[key] = requireJson(value);
+  for (const [key = '', attributes = '', value = ''] of fieldsIn(body, marks, problem)) {
+    if (attributes.includes('string="false"')) values[key] = requireJson(value);
     else values[key] = tags.asIs ? value : withoutBreaks(value);
   }
   return JSON.stringify(values);

@@ -1,4 +1,4 @@
-/** Families of models: the form of their answers. Each of FAMILIES has a chat template of ours in its structure (chats/NAME.jinja). */
+/** The form of the answers of families of models. For each of FAMILIES, chats/NAME.jinja is our chat template of the same structure. */
 
 export type Spoken = {
   think: string;

@@ -1,6 +1,6 @@
 /**
- * Plays ten thousand generated conversations in both renderers, with the real chat templates of 16 families and, for eight of them, ours of
- * the same structure. The server renders with jinja2, as transformers does.
+ * Plays ten thousand generated conversations in both renderers, with the real chat templates of 16 families and, for eight of them, with
+ * our templates of the same structure. The server renders with jinja2, as transformers does.
  * usage: run.ts [--folder FOLDER] [--conversations N] [--only NAME]. FOLDER stores the downloaded packages. Last line: N passed, N failed
  */
 import { execFileSync, spawn } from 'node:child_process';
@@ -50,8 +50,8 @@ function prepare(folder: string): { python: string; real: string } {
   if (!existsSync(real)) {
     const sources = join(folder, 'sources');
     mkdirSync(`${real}.part`, { recursive: true });
-    const [pip, only] = [['-m', 'pip', 'download', '--quiet', '--no-deps'], '--no-binary'];
-    run(python, ...pip, only, 'llama-cpp-python', '--dest', sources, PACKAGE);
+    const download = ['-m', 'pip', 'download', '--quiet', '--no-deps', '--no-binary', 'llama-cpp-python'];
+    run(python, ...download, '--dest', sources, PACKAGE);
     const [archive = ''] = readdirSync(sources).filter((name) => name.endsWith('.tar.gz'));
     const templates = ['--wildcards', '*/models/templates/*.jinja', '--transform', 's#.*/##'];
     run('tar', '-xzf', join(sources, archive), '-C', `${real}.part`, ...templates);

@@ -86,7 +86,7 @@ async function queueFinding(farm: Farm): Promise<Finding> {
   const detail = `${waiting + prioritized} wait, ${active} run, ${delayed} delayed, ${failed} failed`;
   const remedy =
     'a job failed inside the queue: a bug of the farm, see the worker log; --resume queues it again';
-  return ok('queue', detail, failed > 0 && remedy);
+  return failed > 0 ? warn('queue', detail, remedy) : ok('queue', detail);
 }
 
 /** Writes a small blob and reads it back, because the store may be full or read-only. */
@@ -108,7 +108,7 @@ async function artifactFinding(farm: Farm, signal: AbortSignal): Promise<Finding
   const share = budget > 0 ? used / budget : 0;
   const detail = `${farm.artifacts.kind}, ${artifacts} artifacts, ${mib(used)} of ${mib(budget)} (${(share * 100).toFixed(0)} %)`;
   const remedy = 'raise --artifact-budget-bytes, or collect and remove old runs: workers stop claiming';
-  return ok('artifacts', detail, share > 0.9 && remedy);
+  return share > 0.9 ? warn('artifacts', detail, remedy) : ok('artifacts', detail);
 }
 
 const mib = (bytes: number): string => `${(bytes / 1024 ** 2).toFixed(0)} MiB`;
@@ -121,9 +121,10 @@ async function workerFinding(farm: Farm): Promise<Finding> {
     return warn('workers', 'none is alive', 'start one: swefarm-worker run --redis-url …');
   const paused = workers.filter((worker) => worker.paused !== null);
   const [first] = paused;
-  const more = first ? `; ${paused.length} paused: ${first.paused}` : '';
-  const detail = `${workers.length} alive, ${busy} of ${slots} slots busy${more}`;
-  return ok('workers', detail, first !== undefined && 'see swefarm-worker doctor on that node');
+  const detail = `${workers.length} alive, ${busy} of ${slots} slots busy`;
+  if (!first) return ok('workers', detail);
+  const more = `${paused.length} paused: ${first.paused}`;
+  return warn('workers', `${detail}; ${more}`, 'see swefarm-worker doctor on that node');
 }
 
 async function policyFindings(

@@ -33,9 +33,9 @@ export async function openFolderTree(path: string): Promise<FolderTree> {
     await mkdir(aside);
   });
   // These calls are synchronous, because thousands of small files take several times as long through the thread pool.
-  const withFile = (name: string, action: (file: string) => void): Promise<void> => {
+  const withFile = async (name: string, action: (file: string) => void): Promise<void> => {
     requireInside(path, name);
-    return writing(path, async () => {
+    await writing(path, async () => {
       const file = join(aside, name);
       const folder = dirname(file);
       if (!made.has(folder)) mkdirSync(folder, { recursive: true });
@@ -44,8 +44,8 @@ export async function openFolderTree(path: string): Promise<FolderTree> {
     });
   };
   return {
-    write: async (name, content) => withFile(name, (file) => writeFileSync(file, content)),
-    append: async (name, text) => withFile(name, (file) => appendFileSync(file, text)),
+    write: (name, content) => withFile(name, (file) => writeFileSync(file, content)),
+    append: (name, text) => withFile(name, (file) => appendFileSync(file, text)),
     finish: () =>
       writing(path, async () => {
         // The user may have created an empty folder at `path`.

@@ -73,7 +73,7 @@ function toolCallOf(raw: { id?: unknown; function?: { name?: unknown; arguments?
 
 /** A rollout in the form of a chat. `trajectory` and `resolved` follow from the other fields. */
 type ImportedChat = Omit<ImportedRollout, 'trajectory' | 'resolved'> & {
-  messages: readonly Message[];
+  messages: Message[];
   exitStatus: ExitStatus | null;
   tools?: Trajectory['tools'];
   /** Returns the value of the field `swefarm` of an answer, by the index of the answer. */
@@ -91,7 +91,7 @@ export function importedChat({
   const { model, carried } = rest;
   const known = carried?.trajectory;
   const shown = known?.tools ?? tools;
-  const { steps } = conversationOf({ messages: [...messages], turns: [] });
+  const { steps } = conversationOf({ messages, turns: [] });
   const trajectory: Trajectory = {
     format: 'swefarm-trajectory-1',
     token_mode: 'text',
@@ -99,7 +99,7 @@ export function importedChat({
     endpoint: known?.endpoint ?? null,
     ...(known?.sampling === undefined ? {} : { sampling: known.sampling }),
     ...(shown === undefined ? {} : { tools: shown }),
-    messages: [...messages],
+    messages,
     turns: steps.map((step, answer) => {
       const turn = (carriedTurn(answer) as CarriedTurn | undefined) ?? turnOf(step);
       return { ...turn, message: step.at, tokens: null };
@@ -110,7 +110,7 @@ export function importedChat({
   return { ...rest, trajectory, resolved: carried?.resolved ?? null };
 }
 
-/** Makes the turn of an answer. Exit codes are in observations in the form of the prompts of mini-swe-agent and swefarm. */
+/** Makes the turn of an answer. Reads exit codes from observations in the form of the prompts of mini-swe-agent and swefarm. */
 const turnOf = ({ calls, observations }: Step): CarriedTurn => ({
   finish_reason: null,
   model_seconds: 0,

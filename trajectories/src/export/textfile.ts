@@ -6,7 +6,7 @@ import { writing } from '../output/appendfile.ts';
 import { asideOf, requireNewPath } from './aside.ts';
 
 export interface TextFile extends AsyncDisposable {
-  /** Writes text, or UTF-8 bytes that the caller does not change. Throws UnusableError `output_unwritable`, also for earlier texts. */
+  /** Writes text, or UTF-8 bytes that the caller does not change. Throws UnusableError `output_unwritable`, also if an earlier write failed. */
   write(text: string | Uint8Array): Promise<void>;
   finish(): Promise<void>;
 }

@@ -1,4 +1,7 @@
-/** Lists the formats of a run's results. They are not in registry.ts, because commands that collect need none of the formats there. */
+/**
+ * Lists the formats of a run's results, and reads their lines. The formats are not in registry.ts, because commands that collect need none
+ * of the formats there.
+ */
 import { statSync } from 'node:fs';
 import { describeProblems, readRows } from '@swefarm/datasets';
 import { type Instance, type RunRecord, UsageError } from '@swefarm/shared';

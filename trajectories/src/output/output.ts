@@ -102,15 +102,16 @@ export async function writeOutputRun(path: string, run: z.input<typeof OutputRun
  * @throws UsageError when the file has lines of another run or is not an output; UnusableError when it cannot be written
  */
 export async function openOutputFile(path: string, runId: string | null): Promise<Output> {
+  const name = resolve(path);
   const file = await openAppending(path, '{"run_id":"');
   try {
     return createOutput({
-      name: resolve(path),
+      name,
       lines: await readLines(path, runId),
       cursor: runId === null ? '0' : await readCursor(path, runId),
       runId,
       write: (added) =>
-        writing(resolve(path), async () => {
+        writing(name, async () => {
           await file.appendFile(linesText(added));
           await file.datasync();
         }),

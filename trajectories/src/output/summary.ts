@@ -29,16 +29,17 @@ export function summarise(instanceIds: Iterable<string>, lines: Iterable<LineSum
 const causeOf = (failure: NonNullable<LineSummary['failure']>): string => `${failure.stage}/${failure.class}`;
 
 function summariseGroup(instanceId: string, lines: readonly LineSummary[]) {
-  const judged = lines.filter((line) => line.outcome === 'judged');
-  const { total, failed, cancelled, resolved, scored, cancelled_turns_sum, ...sums } = tally(lines);
-  const { reward_mean, turns_mean } = meansOf({ resolved, scored, ...sums });
+  const sums = tally(lines);
+  const { total, judged, failed, cancelled, resolved, scored } = sums;
+  const { reward_mean, turns_mean } = meansOf(sums);
+  const ends = lines.filter((line) => line.outcome === 'judged').map((line) => line.exit_status ?? 'none');
   return {
     instance_id: instanceId,
     rollouts: total,
-    ...{ judged: sums.judged, failed, cancelled, resolved, scored, reward_mean, turns_mean },
+    ...{ judged, failed, cancelled, resolved, scored, reward_mean, turns_mean },
     /** Mean turns of cancelled rollouts before their cancellation; null when none is cancelled. */
-    cancelled_turns_mean: ratio(cancelled_turns_sum, cancelled),
-    exit_statuses: countNames(judged.map((line) => line.exit_status ?? 'none')),
+    cancelled_turns_mean: ratio(sums.cancelled_turns_sum, cancelled),
+    exit_statuses: countNames(ends),
     failures: countNames(lines.flatMap((line) => (line.failure ? [causeOf(line.failure)] : []))),
     /** Mean seconds from claim to result; null without rollouts. */
     seconds_mean: mean(lines.map((line) => line.seconds.total)),

@@ -26,6 +26,7 @@ export type VerifierOptions = {
 };
 
 export const VERIFIER_FORMS = ['chat', 'completions', 'http'] as const;
+type VerifierForm = (typeof VERIFIER_FORMS)[number];
 
 export const DEFAULT_PROMPT = `Below is the conversation of an agent that worked on an issue of a software repository, and the patch that it left.
 
@@ -40,7 +41,7 @@ export const DEFAULT_PROMPT = `Below is the conversation of an agent that worked
 Does the patch resolve the issue? Answer with YES or NO only.
 Answer: `;
 
-export function createVerifier(form: (typeof VERIFIER_FORMS)[number], options: VerifierOptions): Verifier {
+export function createVerifier(form: VerifierForm, options: VerifierOptions): Verifier {
   const { route, bodyOf, scoreIn } = FORMS[form];
   return {
     name: form === 'http' ? `http ${options.url}` : `${form} ${options.model}`,
@@ -80,7 +81,7 @@ type Form = {
   scoreIn(answer: unknown): number;
 };
 
-const FORMS: Readonly<Record<(typeof VERIFIER_FORMS)[number], Form>> = {
+const FORMS: Readonly<Record<VerifierForm, Form>> = {
   chat: {
     route: '/chat/completions',
     bodyOf: (options, rollout) => ({

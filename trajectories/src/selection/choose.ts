@@ -216,7 +216,7 @@ function hashOf(chosen: ReadonlyMap<string, number>): string {
   return hash.digest('hex').slice(0, 16);
 }
 
-/** Returns why the filters drop a line, as a reason by which dropped lines are counted; null if they do not. */
+/** Returns the reason why a filter drops the line; null: no filter does. Dropped lines are counted by reason. */
 function dropReason(line: OutputLine, filters: ExportFilters): string | null {
   const { outcome, resolved, reward, report, facts } = line;
   const { runs, tags, instances, split, onlyResolved, minReward, exitStatuses, maxTurns } = filters;

@@ -64,8 +64,10 @@ export function* answerPieces(answer: Answer): Generator<Piece> {
   yield `,"instance_config":{"mask_sample":${unjudged?.shown === 'masked'}},${inner(facts(answer))}`;
   if (unjudged) yield `,${inner(failureFields(unjudged))}`;
   if (answer.trajectory) {
+    // Each turn of `ng_trajectory` repeats the prompt, so names replace the pictures.
+    const named = conversationOf(messages.map(withNamedPictures), turns);
     yield ',"ng_trajectory":';
-    yield* trajectoryParts(named(content), {
+    yield* trajectoryParts(named, {
       taskId: result.instance_id,
       rolloutId: correlationId(row),
       status: unjudged ? 'failed' : 'completed',
@@ -95,12 +97,6 @@ function partPieces(parts: RewardComponents, reward: number): string {
     entries.map(([name, value]) => `${jsonText(prefix + name)}:${float(value)}`).join(',');
   const adding = Math.abs(sum - reward) <= 1e-6 ? `,"reward_components":{${numbers('')}}` : '';
   return `${adding},${numbers('score/')}`;
-}
-
-/** Returns the conversation with names instead of pictures, because each turn of `ng_trajectory` repeats the prompt. */
-function named(content: Answer['content']): Conversation {
-  const { messages = [], turns = [] } = content?.trajectory ?? {};
-  return conversationOf(messages.map(withNamedPictures), turns);
 }
 
 /** Returns Gym's name of a rollout: the id from the caller, else `TASK-ROLLOUT` with the attempt (nemo_gym/rollout_correlation.py). */

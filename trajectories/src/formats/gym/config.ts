@@ -3,12 +3,19 @@ import { readFileSync } from 'node:fs';
 import { isRow } from '@swefarm/datasets';
 import { nearest, parseYaml, UsageError } from '@swefarm/shared';
 
-export type GymFlags = { skipIfExists?: boolean } & Partial<
-  Record<'concurrency' | 'runtime' | 'apptainerImages' | 'agent' | 'stepTimeout' | 'evalTimeout', string>
-> &
-  Partial<Record<'collapseLimit' | 'stepLimit', string>>;
+export type GymFlags = {
+  concurrency?: string;
+  runtime?: string;
+  apptainerImages?: string;
+  agent?: string;
+  stepTimeout?: string;
+  evalTimeout?: string;
+  collapseLimit?: string;
+  stepLimit?: string;
+  skipIfExists?: boolean;
+};
 
-/** Form of a value as JSON, and its description. */
+/** `json`: pattern of the JSON of a valid value. `expected`: description of valid values, for errors. */
 type Form = [json: RegExp, expected: string];
 const COUNT: Form = [/^"?\d+"?$/, 'a whole number'];
 const SECONDS: Form = [/^"?(?=.*[1-9])\d+(\.\d+)?"?$/, 'a number of seconds'];

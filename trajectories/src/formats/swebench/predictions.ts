@@ -19,7 +19,12 @@ export const goldPredictions = (instances: readonly Instance[]): Prediction[] =>
     model_patch: patch,
   }));
 
-type Rule = [field: keyof Prediction, isValid: (value: unknown) => boolean, expected: string, remedy: string];
+type Rule = {
+  field: keyof Prediction;
+  isValid: (value: unknown) => boolean;
+  expected: string;
+  remedy: string;
+};
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
 const isPatch = (value: unknown): boolean => value === null || typeof value === 'string';
@@ -35,29 +40,37 @@ async function* predictionsIn(
     if ('problem' in row) problems.push(row.problem);
     else {
       const { where, value } = row;
-      const [field, , expected, remedy] = rules.find(([name, isValid]) => !isValid(value[name])) ?? [];
-      if (!field || !expected || !remedy) yield { where, prediction: value as Prediction };
-      else problems.push({ where, field, expected, found: describeValue(value[field]), remedy });
+      const broken = rules.find(({ field, isValid }) => !isValid(value[field]));
+      if (!broken) yield { where, prediction: value as Prediction };
+      else {
+        const { field, expected, remedy } = broken;
+        problems.push({ where, field, expected, found: describeValue(value[field]), remedy });
+      }
     }
   }
 }
 
-const idProblem = (where: string, expected: string, found: string, remedy: string): RowProblem => ({
-  ...{ where, field: 'instance_id', expected, found, remedy },
-});
+function idProblem(where: string, expected: string, found: string, remedy: string): RowProblem {
+  return { where, field: 'instance_id', expected, found, remedy };
+}
 
 const unknownId = (where: string, id: string): RowProblem =>
   idProblem(where, 'an id that the dataset has', id, 'remove it, or name the dataset it is for');
 
 const GRADABLE: readonly Rule[] = [
-  ['instance_id', isText, 'the id of an instance', 'add it'],
-  [
-    'model_name_or_path',
-    (model) => typeof model === 'string' && isFolderName(folderOf(model)),
-    'a name that can be a folder',
-    'name what made the patch',
-  ],
-  ['model_patch', isPatch, 'a diff, or null for none', 'write the patch as one string'],
+  { field: 'instance_id', isValid: isText, expected: 'the id of an instance', remedy: 'add it' },
+  {
+    field: 'model_name_or_path',
+    isValid: (model) => typeof model === 'string' && isFolderName(folderOf(model)),
+    expected: 'a name that can be a folder',
+    remedy: 'name what made the patch',
+  },
+  {
+    field: 'model_patch',
+    isValid: isPatch,
+    expected: 'a diff, or null for none',
+    remedy: 'write the patch as one string',
+  },
 ];
 
 /**
@@ -90,9 +103,9 @@ export async function readPredictions(
 }
 
 const SUBMITTABLE: readonly Rule[] = [
-  ['instance_id', isText, 'text', 'add it'],
-  ['model_name_or_path', isText, 'text', 'add it'],
-  ['model_patch', isPatch, 'a diff', 'write it as one text'],
+  { field: 'instance_id', isValid: isText, expected: 'text', remedy: 'add it' },
+  { field: 'model_name_or_path', isValid: isText, expected: 'text', remedy: 'add it' },
+  { field: 'model_patch', isValid: isPatch, expected: 'a diff', remedy: 'write it as one text' },
 ];
 
 /**
