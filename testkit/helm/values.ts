@@ -50,12 +50,19 @@ function readValue(pair: Pair<Node, Node>, above: readonly string[], map: YAMLMa
   };
 }
 
+const ANY_KEYS = { additionalProperties: true };
+const OBJECTS = { items: { type: 'object' } };
+const PORT = { minimum: 1024, maximum: 65_535 };
+
 /** Schemas of values that several parts have. Kubernetes or docs/configuration.md defines their form, except that of ports. */
 const BY_NAME: Readonly<Record<string, Record<string, unknown>>> = {
-  ...{ resources: { additionalProperties: true }, affinity: { additionalProperties: true } },
-  ...{ config: { additionalProperties: true } },
-  ...{ tolerations: { items: { type: 'object' } }, env: { items: { type: 'object' } } },
-  ...{ port: { minimum: 1024, maximum: 65_535 }, metricsPort: { minimum: 1024, maximum: 65_535 } },
+  resources: ANY_KEYS,
+  affinity: ANY_KEYS,
+  config: ANY_KEYS,
+  tolerations: OBJECTS,
+  env: OBJECTS,
+  port: PORT,
+  metricsPort: PORT,
 };
 
 /** Schema of a value without a piece of its own: lists and empty maps have texts, and numbers are not negative. */

@@ -173,9 +173,5 @@ kind: PodDisruptionBudget
 metadata: {{- include "swefarm.metadata" . | nindent 2 }}
 spec:
   maxUnavailable: {{ index . 2 }}
-  {{- if eq (index . 1) "worker" }}
-  # A pod that is not ready does no work that a disruption could end.
-  unhealthyPodEvictionPolicy: AlwaysAllow
-  {{- end }}
   selector: {{- include "swefarm.match" . | nindent 4 }}
 {{- end }}

@@ -10,12 +10,10 @@ from swefarm_verl.baseline import UNJUDGED
 from swefarm_verl.session import plain
 from swefarm_verl.trajectory import Sequence, is_masked
 
+#: Sampling settings that have the same name in the farm and in verl.
+ALIKE = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "stop", "seed")
 #: Sampling settings: the farm's name and verl's name of each.
-SAMPLING = {
-    **{name: name for name in ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty")},
-    **{name: name for name in ("frequency_penalty", "stop", "seed")},
-    "max_output_tokens": "max_tokens",
-}
+SAMPLING = {**{name: name for name in ALIKE}, "max_output_tokens": "max_tokens"}
 #: Sampling keys that verl takes from ``val_kwargs`` in validation.
 VALIDATED = ("temperature", "top_p", "top_k")
 #: Handling of a sample that is longer than the trainer's limit.
