@@ -55,14 +55,10 @@ const SessionAlive = z.object({ alive: z.boolean() });
 export function sessionRoutes(app: App, deps: RouteDeps): void {
   const { farm } = deps;
   const params = SessionParams;
+  const summary = 'Open a session; the same request_id is the same session';
   app.post(
     '/v1/sessions',
-    documented(
-      'Open a session; the same request_id is the same session',
-      OpenedSession,
-      { body: SessionRequest },
-      ...([404, 409, 422] as const),
-    ),
+    documented(summary, OpenedSession, { body: SessionRequest }, 404, 409, 422),
     (request) => open(deps, request),
   );
   app.get(
@@ -76,16 +72,10 @@ export function sessionRoutes(app: App, deps: RouteDeps): void {
   app.delete('/v1/sessions/:id', documented('Cancel a session', SessionState, { params }, 404), (request) =>
     cancel(farm, request.params.id),
   );
+  const command = { params, body: CommandRequest };
   app.post(
     '/v1/sessions/:id/commands',
-    documented(
-      'Give a command and wait for its answer',
-      CommandReply,
-      { params, body: CommandRequest },
-      404,
-      409,
-      410,
-    ),
+    documented('Give a command and wait for its answer', CommandReply, command, 404, 409, 410),
     (request, reply) => runCommand(deps, request.params.id, request.body, reply),
   );
   const submission = { params, body: SubmitRequest };
