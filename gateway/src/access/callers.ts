@@ -125,7 +125,7 @@ function readFile(path: string, defaults: Omit<Caller, 'name' | 'token'>): Calle
   });
 }
 
-function readToken(where: string, given: Partial<z.infer<typeof Entry>>): Secret | null {
+function readToken(where: string, given: z.infer<typeof Entry>): Secret | null {
   const sources = [given.token_env, given.token_file, given.anonymous || undefined];
   if (sources.filter((source) => source !== undefined).length !== 1) {
     throw new UsageError(
