@@ -10,9 +10,10 @@ import { findCaller } from '../access/callers.ts';
 import { requireInstanceAllowed, requireWithinCeilings } from '../access/ceilings.ts';
 import type { GatewayDeps, RouteDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
+import { closedSignal } from '../calls/callconnection.ts';
 import { describeSession, openSession, SessionRequest, sessionIdOf } from '../sessions/open.ts';
 import { awaitVerdict, SessionVerdict } from '../sessions/result.ts';
-import { closedSignal, documented } from './answers.ts';
+import { documented } from './answers.ts';
 
 const SessionParams = z.object({ id: z.string().regex(/^[a-z][0-9a-z]{3,40}$/) });
 
