@@ -2,7 +2,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { Fragment, type KeyboardEvent, type ReactNode, useRef, useState } from 'react';
 
-/** What a line of the grid needs besides its row. `top` is in pixels. `focus`: the focused column; null: another line has the focus. */
+/** Properties of a line of the grid besides its row. `top` is in pixels. `focus`: the focused column; null: another line has the focus. */
 export type Position = { at: number; top: number; focus: number | null; onFocus: (column: number) => void };
 
 type Props<T> = {
