@@ -3,11 +3,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { testFolder } from '@swefarm/runs/test/farm.ts';
-import { until } from '@swefarm/testkit';
-import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { expect, test } from 'vitest';
 import { bearer, testGateway } from './gateway.ts';
-import { post, type Reply, row } from './gym.ts';
+import { finish, post, type Reply, row, untilQueued } from './gym.ts';
 
 const PAGE = new URL('../../docs/verl.md', import.meta.url);
 
@@ -18,13 +16,10 @@ test('an answer to the documented caller contains its conversation once', async 
   await writeFile(path, callers.replace('token_env: VERL_TOKEN', `token_file: ${path}.token`));
   const { url, farm } = await testGateway({ gateway_callers: path });
   const asked = post(url, row({ _ng_rollout_id: 'verl-1' }), { headers: bearer('token-of-verl') });
-  const jobs = async () => await farm.queue().getJobs(['prioritized', 'waiting']);
-  await until(async () => (await jobs()).length === 1);
+  await untilQueued(farm, 1);
   const [run] = await farm.runs.list();
-  const [job] = await jobs();
-  if (!run || !job) throw new Error('no rollout was queued');
   expect(run).toMatchObject({ kind: 'training', policy: { token_mode: 'token-in', require_tokens: true } });
-  await commitRollout(farm, run, job.data.rollout_id);
+  await finish(farm);
   const answer = (await (await asked).json()) as Reply;
   expect(answer).toMatchObject({ reward: 1, response: { output: [] } });
   expect(answer).not.toHaveProperty('ng_trajectory');

@@ -1,4 +1,4 @@
-/** Shows text of a model or a container, with visible control characters and a folded middle. */
+/** Text of a model or a container, with visible control characters and a folded middle, and details that load their content when opened. */
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
 import { type ReactNode, useState } from 'react';
 import { integer } from './format.ts';

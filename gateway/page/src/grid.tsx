@@ -2,7 +2,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { Fragment, type KeyboardEvent, type ReactNode, useRef, useState } from 'react';
 
-/** What a line of the grid needs besides its row. `top` is in pixels. `focus`: the focused column; null: another line has the focus. */
+/** Properties of a line of the grid besides its row. `top` is in pixels. `focus`: the focused column; null: another line has the focus. */
 export type Position = { at: number; top: number; focus: number | null; onFocus: (column: number) => void };
 
 type Props<T> = {
@@ -26,7 +26,7 @@ export function Grid<T>({ label, className, rows, rowPx, multiple = false, head,
     estimateSize: () => rowPx,
     overscan: 12,
   });
-  const { cell, setCell, onKeyDown } = useFocus(rows.map(own.cellsOf), (row, column) => {
+  const { cell, setCell, onKeyDown } = useFocus(rows, own.cellsOf, (row, column) => {
     virtual.scrollToIndex(row);
     // The cell is drawn after the list has scrolled.
     requestAnimationFrame(() =>
@@ -73,12 +73,18 @@ const MOVES: Record<string, [down: number, right: number]> = {
   End: [0, Infinity],
 };
 
-/** @param cells number of cells of each row; @param show draws and focuses a cell after a key moved the focus */
-function useFocus(cells: readonly number[], show: (row: number, column: number) => void) {
+/** @param show draws and focuses a cell after a key moved the focus */
+function useFocus<T>(
+  rows: readonly T[],
+  cellsOf: (row: T) => number,
+  show: (row: number, column: number) => void,
+) {
   const [chosen, setCell] = useState({ row: 0, column: 0 });
   const within = ({ row, column }: typeof chosen) => {
-    const at = Math.max(0, Math.min(cells.length - 1, row));
-    return { row: at, column: Math.max(0, Math.min((cells[at] ?? 1) - 1, column)) };
+    const at = Math.max(0, Math.min(rows.length - 1, row));
+    const line = rows[at];
+    const last = line === undefined ? 0 : cellsOf(line) - 1;
+    return { row: at, column: Math.max(0, Math.min(last, column)) };
   };
   const cell = within(chosen);
   const onKeyDown = (event: KeyboardEvent): void => {

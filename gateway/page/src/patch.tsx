@@ -5,7 +5,7 @@ import { integer } from './format.ts';
 
 type DiffFile = { path: string; head: string[]; hunks: string[] };
 
-/** Classes of the lines of a hunk by their first character; all others, and the lines of the head, are dim. */
+/** Classes of the lines of a hunk by their first character. Other lines of a hunk, and the lines of the head, are dim. */
 const CLASSES: Record<string, string> = { '+': 'added', '-': 'removed', ' ': '', '': '' };
 
 const linesOf = (part: string): string[] => (part === '' ? [] : part.replace(/\n$/, '').split('\n'));

@@ -89,7 +89,7 @@ export const statesOf = (query: URLSearchParams): Set<string> =>
     query
       .get('state')
       ?.split(',')
-      .filter((name) => name in SIGNS),
+      .filter((name) => Object.hasOwn(SIGNS, name)),
   );
 
 export function filterOf(query: URLSearchParams): Filter {

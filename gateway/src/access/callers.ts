@@ -26,7 +26,7 @@ const MaskSample = z.enum(['auto', 'honoured', 'ignored']);
 const isHonoured = (setting: z.infer<typeof MaskSample>): boolean | null =>
   setting === 'auto' ? null : setting === 'honoured';
 
-/** A caller. Fields that an entry of the callers file sets directly have the names of its keys. */
+/** A caller. A field that the callers file sets directly has the name of its key in that file. */
 export type Caller = {
   name: string;
   /** Null: the caller sends no token. */
@@ -125,7 +125,7 @@ function readFile(path: string, defaults: Omit<Caller, 'name' | 'token'>): Calle
   });
 }
 
-function readToken(where: string, given: Partial<z.infer<typeof Entry>>): Secret | null {
+function readToken(where: string, given: z.infer<typeof Entry>): Secret | null {
   const sources = [given.token_env, given.token_file, given.anonymous || undefined];
   if (sources.filter((source) => source !== undefined).length !== 1) {
     throw new UsageError(

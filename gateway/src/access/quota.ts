@@ -16,9 +16,9 @@ const RETRY_AFTER_SECONDS = 10;
 
 export function createQuota(farm: Pick<Farm, 'quotas'>) {
   const queues = new Map<string, Promise<unknown>>();
-  const requireLeft = async ({ name, max_in_flight: quota }: Caller, count: number): Promise<void> => {
+  const requireLeft = async (name: string, quota: number, count: number): Promise<void> => {
     const before = await farm.quotas.inFlight(name);
-    if (quota === null || before + count <= quota) return;
+    if (before + count <= quota) return;
     throw new Refusal(
       429,
       'over_quota',
@@ -34,17 +34,18 @@ export function createQuota(farm: Pick<Farm, 'quotas'>) {
      * @throws Refusal 429 `over_quota`
      */
     async admit<T>(caller: Caller, count: number, begin: () => Promise<QuotaReservation<T>>): Promise<T> {
-      if (caller.max_in_flight === null) return (await begin()).value;
-      const earlier = queues.get(caller.name) ?? Promise.resolve();
+      const { name, max_in_flight: quota } = caller;
+      if (quota === null) return (await begin()).value;
+      const earlier = queues.get(name) ?? Promise.resolve();
       const admission = earlier
         .catch(() => undefined)
         .then(async () => {
-          await requireLeft(caller, count);
+          await requireLeft(name, quota, count);
           const { value, booked } = await begin();
-          if (booked) await farm.quotas.enter(caller.name, booked, booked.rollouts);
+          if (booked) await farm.quotas.enter(name, booked, booked.rollouts);
           return value;
         });
-      queues.set(caller.name, admission);
+      queues.set(name, admission);
       return await admission;
     },
   };

@@ -19,7 +19,7 @@ import type { Membership } from './siblings.ts';
 export type CallAnswer = {
   result: Result;
   content: ArtifactContent | null;
-  /** Why the caller cannot use the result; `unjudged` adds how the answer shows the cause. Both are null if it can. */
+  /** Why the caller cannot use the result; `unjudged` adds how the answer shows the cause. Both are null for a usable result. */
   cause: Cause | null;
   unjudged: Unjudged | null;
   rollout: CallRollout;

@@ -2,8 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import Fastify, { type FastifyReply } from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
-import { closedSignal } from '../routes/answers.ts';
-import { CallConnection, whenClosed } from './callconnection.ts';
+import { CallConnection, closedSignal, whenClosed } from './callconnection.ts';
 
 test.each(['before', 'after'] as const)(
   'a caller that disconnects %s its call waits is noticed',

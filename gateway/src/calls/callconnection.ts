@@ -17,6 +17,13 @@ export function whenClosed(reply: Pick<FastifyReply, 'raw'>, act: () => void): v
   else reply.raw.once('close', act);
 }
 
+/** Returns a signal that aborts when the connection of a reply closes; the signal of a closed connection is aborted. */
+export function closedSignal(reply: Pick<FastifyReply, 'raw'>): AbortSignal {
+  const closed = new AbortController();
+  whenClosed(reply, () => closed.abort());
+  return closed.signal;
+}
+
 /** Ends the call when its connection closes. Dispose the object when Fastify has the reply: a stop then no longer aborts `closed`. */
 export class CallConnection implements Disposable {
   readonly #closed = new AbortController();

@@ -11,7 +11,7 @@ import {
 } from '@swefarm/shared';
 import { Refusal } from '../access/refusal.ts';
 
-/** A result that calls wait for; `calls`: their number. */
+/** The promise of a result; `calls`: number of calls that wait for the result. */
 type Waiter = PromiseWithResolvers<Result> & { calls: number };
 /** `waiters`: by rollout id. */
 type Reader = { waiters: Map<string, Waiter>; started: Promise<void> };

@@ -19,7 +19,10 @@ const MESSAGE_LENGTH = 600;
 
 export const PAGE_DIST = join(PAGE, 'dist');
 
-/** Returns whether the built page exists and is newer than its sources, including those of other packages. A bundle has no sources. */
+/**
+ * Returns whether the built page exists and is newer than its sources, including those of other packages. In a bundle without sources,
+ * an existing page is current.
+ */
 export function pageIsCurrent(): boolean {
   const madeAt = statSync(join(PAGE_DIST, 'index.html'), { throwIfNoEntry: false })?.mtimeMs;
   if (madeAt === undefined) return false;

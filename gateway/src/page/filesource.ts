@@ -33,7 +33,7 @@ export type FileOptions = {
 };
 
 type Position = { at: number; length: number };
-/** What is stored of a line, because the file may be larger than memory. `bytes`: where the file contains the line. */
+/** Stored part of a line; the file may be larger than memory. `bytes`: position of the whole line in the file. */
 type Line = Pick<OutputLine, 'run_id' | 'instance_id'> & { rollout: PageRollout; bytes: Position };
 /** `lines`: by rollout id. `record`: the run of the file; null: unknown. */
 type ResultFile = { path: string; lines: Map<string, Line>; record: RunRecord | null };

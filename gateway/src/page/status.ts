@@ -53,7 +53,7 @@ export const unknownRun = (farm: Pick<Farm, 'address'>, runId: string): UsageErr
 export const runStatus = (record: RunRecord, counts: RunCounts, paused: string | null = null): RunStatus =>
   statusOf(recordStatus(record), { ...counts, ...counts.outcomes }, paused);
 
-/** Returns what the record of a run tells about its status. */
+/** Returns the part of a run's status that its record determines. */
 export const recordStatus = (record: RunRecord) => ({
   run_id: record.run_id,
   created_at: record.created_at,

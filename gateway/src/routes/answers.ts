@@ -1,8 +1,6 @@
-/** Schemas of documented routes and of their refusals, and the signal of a closed connection. */
-import type { FastifyReply } from 'fastify';
+/** Schemas of documented routes and of their refusals. */
 import type { z } from 'zod';
 import { RefusalBody } from '../access/refusal.ts';
-import { whenClosed } from '../calls/callconnection.ts';
 
 const REASONS = {
   400: 'The request has the wrong form.',
@@ -48,11 +46,4 @@ export function documented<Answer extends z.ZodType, Request extends RequestSche
   const bad = request.body ? OF_BODY : (request.params ?? request.querystring) ? [OF_BODY[0]] : [];
   const response: { 200: Answer } = { 200: answer, ...refusals(...bad, ...statuses) };
   return { schema: { ...request, summary, response } };
-}
-
-/** Returns a signal that aborts when the connection of a reply closes; the signal of a closed connection is aborted. */
-export function closedSignal(reply: Pick<FastifyReply, 'raw'>): AbortSignal {
-  const closed = new AbortController();
-  whenClosed(reply, () => closed.abort());
-  return closed.signal;
 }

@@ -39,7 +39,8 @@ import {
 import type { GatewayDeps, RouteDeps } from '../access/deps.ts';
 import { keyFor, storeKey } from '../access/policykeys.ts';
 import { Refusal, settingsRefusal } from '../access/refusal.ts';
-import { closedSignal, documented } from './answers.ts';
+import { closedSignal } from '../calls/callconnection.ts';
+import { documented } from './answers.ts';
 import { readInstances } from './runrows.ts';
 
 const RunSubmission = z.strictObject({

@@ -10,9 +10,10 @@ import { findCaller } from '../access/callers.ts';
 import { requireInstanceAllowed, requireWithinCeilings } from '../access/ceilings.ts';
 import type { GatewayDeps, RouteDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
+import { closedSignal } from '../calls/callconnection.ts';
 import { describeSession, openSession, SessionRequest, sessionIdOf } from '../sessions/open.ts';
 import { awaitVerdict, SessionVerdict } from '../sessions/result.ts';
-import { closedSignal, documented } from './answers.ts';
+import { documented } from './answers.ts';
 
 const SessionParams = z.object({ id: z.string().regex(/^[a-z][0-9a-z]{3,40}$/) });
 
@@ -55,14 +56,10 @@ const SessionAlive = z.object({ alive: z.boolean() });
 export function sessionRoutes(app: App, deps: RouteDeps): void {
   const { farm } = deps;
   const params = SessionParams;
+  const summary = 'Open a session; the same request_id is the same session';
   app.post(
     '/v1/sessions',
-    documented(
-      'Open a session; the same request_id is the same session',
-      OpenedSession,
-      { body: SessionRequest },
-      ...([404, 409, 422] as const),
-    ),
+    documented(summary, OpenedSession, { body: SessionRequest }, 404, 409, 422),
     (request) => open(deps, request),
   );
   app.get(
@@ -76,16 +73,10 @@ export function sessionRoutes(app: App, deps: RouteDeps): void {
   app.delete('/v1/sessions/:id', documented('Cancel a session', SessionState, { params }, 404), (request) =>
     cancel(farm, request.params.id),
   );
+  const command = { params, body: CommandRequest };
   app.post(
     '/v1/sessions/:id/commands',
-    documented(
-      'Give a command and wait for its answer',
-      CommandReply,
-      { params, body: CommandRequest },
-      404,
-      409,
-      410,
-    ),
+    documented('Give a command and wait for its answer', CommandReply, command, 404, 409, 410),
     (request, reply) => runCommand(deps, request.params.id, request.body, reply),
   );
   const submission = { params, body: SubmitRequest };
