@@ -4,6 +4,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 
+export { words } from '@swefarm/testkit';
+
 export const BIN = fileURLToPath(new URL('../bin/swefarm.mjs', import.meta.url));
 const FAKE = fileURLToPath(new URL('./fakeworker.ts', import.meta.url));
 
@@ -51,10 +53,6 @@ export const exited = (code: number, text: string | RegExp) => ({
   code,
   stderr: typeof text === 'string' ? expect.stringContaining(text) : expect.stringMatching(text),
 });
-
-/** Splits a command line into words. A value is one word; a list of values is several words. */
-export const words = (line: TemplateStringsArray, ...values: (string | readonly string[])[]): string[] =>
-  line.flatMap((text, at) => [...text.split(/\s+/).filter(Boolean), ...[values[at] ?? []].flat()]);
 
 /** Returns the command lines of the processes that have this folder in their arguments or environment. */
 export async function processesOf(folder: string): Promise<string[]> {

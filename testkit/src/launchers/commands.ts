@@ -127,19 +127,19 @@ export function words(
   ...values: readonly (string | number | readonly string[])[]
 ): string[] {
   const found: string[] = [];
-  let open = '';
+  let open: string | null = null;
   for (const [at, text] of texts.entries()) {
     const [rest = '', ...next] = text.split(/\s+/);
-    open += rest;
+    if (rest !== '') open = (open ?? '') + rest;
     for (const word of next) {
-      if (open !== '') found.push(open);
-      open = word;
+      if (open !== null) found.push(open);
+      open = word === '' ? null : word;
     }
-    const value = values[at] ?? '';
+    const value = values[at];
     if (typeof value === 'object') found.push(...value);
-    else open += value;
+    else if (value !== undefined) open = (open ?? '') + value;
   }
-  return open === '' ? found : [...found, open];
+  return open === null ? found : [...found, open];
 }
 
 /** Runs a command to its end. */
