@@ -12,7 +12,7 @@ const integration = (name: string, timeout: number, groupOrder: number, maxWorke
   test: {
     name,
     include: [
-      `{shared,policy,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker,testkit}/test/**/*.${name}.test.ts`,
+      `{shared,policy,agents,recorder,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker,testkit}/test/**/*.${name}.test.ts`,
     ],
     setupFiles,
     testTimeout: timeout,
@@ -41,10 +41,10 @@ export default defineConfig({
           hookTimeout: 120_000,
           ...WAITS,
           include: [
-            '{shared,policy,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker,testkit}/src/**/*.test.ts',
+            '{shared,policy,agents,recorder,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker,testkit}/src/**/*.test.ts',
             'testkit/{chaos,house,helm}/*.test.ts',
             // Servers of their own on the loopback, and nothing else.
-            '{shared,policy,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker,testkit}/test/**/*.loopback.test.ts',
+            '{shared,policy,agents,recorder,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker,testkit}/test/**/*.loopback.test.ts',
           ],
         },
       },

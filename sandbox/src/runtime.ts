@@ -42,7 +42,15 @@ export type ContainerSpec = {
   limits: Limits;
   workdir: string;
   env: Record<string, string>;
+  /** Folders of this machine that code inside can read and cannot write; absent: none. */
+  mounts?: readonly Mount[];
 };
+
+/** `source` and `target`: absolute paths of this machine and of the container. */
+export type Mount = { source: string; target: string };
+
+/** A port of 127.0.0.1 inside a container. Disposing it closes the port and its connections. */
+export type Listener = AsyncDisposable & { readonly port: number };
 
 export type ExecOptions = {
   /** Replaces the whole environment, so that nothing of the agent's shell is inherited. */
@@ -101,6 +109,11 @@ export interface Container extends AsyncDisposable {
   putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void>;
   /** Reads a regular file; null for anything else. Throws SwefarmError file_too_large. */
   getFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer | null>;
+  /**
+   * Listens at 127.0.0.1 inside the container, where nothing outside of it can connect, and calls `onConnection` for each connection.
+   * Works without a network. Throws RolloutFailure sandbox_start, or sandbox_lost.
+   */
+  listen?(onConnection: (socket: Duplex) => void, signal: AbortSignal): Promise<Listener>;
   state(): Promise<ContainerState>;
   /** Returns the number of processes killed for memory so far; null if the runtime cannot count them. */
   oomKills(): Promise<number | null>;

@@ -11,19 +11,32 @@ const PACKAGES: readonly string[] = [
   'bench',
 ];
 
-const LIBRARIES = ['shared', 'policy', 'sandbox', 'grading', 'datasets', 'runs', 'trajectories', 'gateway'];
+const LIBRARIES = [
+  'shared',
+  'policy',
+  'agents',
+  'recorder',
+  'sandbox',
+  'grading',
+  'datasets',
+  'runs',
+  'trajectories',
+  'gateway',
+];
 /** Allowed imports between packages. Tests and bench may also import the testkit. */
 const MAY: Record<string, readonly string[]> = {
   shared: [],
   policy: ['shared'],
+  agents: ['shared'],
+  recorder: ['shared', 'policy'],
   sandbox: ['shared'],
   grading: ['shared'],
   datasets: ['shared', 'grading'],
   runs: ['shared', 'policy', 'grading', 'datasets'],
   trajectories: ['shared', 'policy', 'grading', 'datasets'],
   gateway: ['shared', 'policy', 'grading', 'datasets', 'runs', 'trajectories'],
-  producer: ['shared', 'policy', 'grading', 'datasets', 'runs', 'trajectories', 'gateway'],
-  worker: ['shared', 'policy', 'sandbox', 'grading'],
+  producer: ['shared', 'policy', 'agents', 'grading', 'datasets', 'runs', 'trajectories', 'gateway'],
+  worker: ['shared', 'policy', 'agents', 'recorder', 'sandbox', 'grading'],
   testkit: ['shared', 'grading'],
   bench: [...LIBRARIES, 'worker', 'producer', 'testkit'],
 };

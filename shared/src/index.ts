@@ -64,6 +64,7 @@ export {
   type SandboxAgent,
 } from './records/agents.ts';
 export { MOST } from './records/bounds.ts';
+export { AgentCard, Dialect } from './records/card.ts';
 export { InstanceEnvironment, SetupStep, Step } from './records/environment.ts';
 export { type AttemptName, newId, parseRolloutId, rolloutId } from './records/ids.ts';
 export { brokenBecause, DatasetFamily, Instance, InstanceHealth } from './records/instance.ts';
@@ -93,7 +94,15 @@ export {
 export { costOf, Price } from './records/price.ts';
 export { type ProgramSource, parseProgramOutput } from './records/programoutput.ts';
 export { Report, RewardComponents, Score } from './records/report.ts';
-export { CancelReason, Outcome, Result, RewardFacts, Seconds, UnreadCalls } from './records/result.ts';
+export {
+  CancelReason,
+  InstalledAgent,
+  Outcome,
+  Result,
+  RewardFacts,
+  Seconds,
+  UnreadCalls,
+} from './records/result.ts';
 export {
   AgentConfig,
   EvaluationConfig,
@@ -119,6 +128,8 @@ export {
   CommandRecord,
   ExitStatus,
   type ExpertType,
+  type Line,
+  type LineKind,
   Message,
   type RequestedSampling,
   type Span,
@@ -127,6 +138,7 @@ export {
   type Trajectory,
   type Turn,
   type TurnExperts,
+  type TurnRequest,
   type TurnTokens,
 } from './records/trajectory.ts';
 export { aclUser } from './redis/acl.ts';

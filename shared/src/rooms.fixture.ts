@@ -42,6 +42,8 @@ const GRADING: Rooms = {
 
 const POLICY: Rooms = { toolcalls: [] };
 
+const RECORDER: Rooms = { dialects: [], lines: ['dialects'], '': [], endpoint: ['', 'dialects', 'lines'] };
+
 const SANDBOX: Rooms = {
   images: [],
   '': ['images'],
@@ -135,6 +137,7 @@ const whole = (of: string, rooms: Rooms): Rooms =>
 export const ROOMS: Rooms = {
   ...whole('shared', SHARED),
   ...whole('policy', POLICY),
+  ...whole('recorder', RECORDER),
   ...whole('sandbox', SANDBOX),
   ...whole('grading', GRADING),
   ...whole('datasets', DATASETS),

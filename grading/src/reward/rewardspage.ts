@@ -21,6 +21,7 @@ const REASONS: Record<RewardRowName, string> = {
   turn_limit: 'The tree is graded as it is.',
   context_limit: 'The tree is graded as it is.',
   time_limit: 'The tree is graded as it is.',
+  agent_error: 'the program of the agent ended with an error that the endpoint did not cause',
   token_limit: 'The last answer was cut.',
   empty_patch: 'No change.',
   patch_too_large: 'Over 10 MiB, as in the harness.',

@@ -43,6 +43,7 @@ const ROWS = [
   { row: 'turn_limit', when: { exit_status: ['turn_limit'] }, verdict: 'grade' },
   { row: 'context_limit', when: { exit_status: ['context_limit'] }, verdict: 'grade' },
   { row: 'time_limit', when: { exit_status: ['time_limit'] }, verdict: 'grade' },
+  { row: 'agent_error', when: { exit_status: ['agent_error'] }, verdict: 'grade' },
   { row: 'token_limit', when: { cut_by_token_limit: [true] }, verdict: 'grade' },
   { row: 'empty_patch', when: { patch_state: ['none', 'empty'] }, verdict: { reward: 0 } },
   { row: 'patch_too_large', when: { patch_state: ['too_large'] }, verdict: { reward: 0 } },

@@ -79,6 +79,16 @@ export const FAILURES = {
     'instance',
     'the outcomes are unreadable (the program of the dataset failed, or the test log exceeds log_limit), and nothing shows that they are readable without the patch',
   ),
+  no_agent: elsewhere(
+    'worker',
+    2,
+    "this worker has no bundle of the run's agent, or one with another lock; see swefarm agents install",
+  ),
+  agent_unfit: nowhere(
+    'instance',
+    "the image lacks what the run's agent needs: a program, or a newer C library",
+  ),
+  agent_start: elsewhere('worker', 2, 'the program of the agent ended before it asked its model'),
   no_parser_image: elsewhere(
     'worker',
     2,

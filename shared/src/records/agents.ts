@@ -15,6 +15,7 @@ export const AGENTS = {
   golden: { worksInSandbox: false, asksPolicy: false, needsPatches: false, byName: true },
   noop: { worksInSandbox: false, asksPolicy: false, needsPatches: false, byName: true },
   patch: { worksInSandbox: false, asksPolicy: false, needsPatches: true, byName: true },
+  installed: { worksInSandbox: true, asksPolicy: true, needsPatches: false, byName: false },
   external: { worksInSandbox: true, asksPolicy: false, needsPatches: false, byName: false },
 } as const satisfies Record<string, AgentFacts>;
 

@@ -5,8 +5,8 @@
  */
 import { z } from 'zod';
 
-/** The highest level that this version understands; 1 is version 0.1.0. */
-export const UNDERSTOOD = 1;
+/** The highest level that this version understands; 1 is version 0.1.0; 2 adds agents that come as programs. */
+export const UNDERSTOOD = 2;
 
 /** The level of a record without `needs`. */
 const FIRST = 1;

@@ -77,6 +77,29 @@ export type RewardFacts = z.infer<typeof RewardFacts>;
 export const UnreadCalls = z.object({ answers: z.number().int().positive(), marker: z.string() });
 export type UnreadCalls = z.infer<typeof UnreadCalls>;
 
+const count = z.number().int().nonnegative();
+
+/** The agent that came as a program. `lock` and `digest`: of its bundle. Counts of the recording endpoint. */
+export const InstalledAgent = z.object({
+  name: z.string(),
+  version: z.string(),
+  card: z.string().meta({ description: 'sha256 of the card and the options' }),
+  digest: z.string().nullable(),
+  exit_code: z.number().int().nullable(),
+  /** Lines, and turns by the reason for which they are not trained on. */
+  lines: count,
+  masked: z.record(z.string(), count),
+  /** Requests: all, rendered whole after the first, answered again without sampling, given back in another form, refused. */
+  requests: count,
+  whole: count,
+  repeated: count,
+  repaired: count,
+  refused: count,
+  /** Requests of paths that the endpoint does not serve → how often; at most ten paths. */
+  unknown_paths: z.record(z.string(), count).optional(),
+});
+export type InstalledAgent = z.infer<typeof InstalledAgent>;
+
 export const Result = z.object({
   format: z.literal('swefarm-result-1'),
   run_id: z.string(),
@@ -104,6 +127,8 @@ export const Result = z.object({
   turns: z.number().int(),
   exit_status: ExitStatus.nullable(),
   unread_calls: UnreadCalls.optional(),
+  /** Only for agents that come as programs: which one, and how its requests were recorded. */
+  agent: InstalledAgent.optional(),
   failure: Failure.nullable(),
   facts: RewardFacts.nullable(),
   tokens: z.object({ prompt: z.number().int(), completion: z.number().int() }),

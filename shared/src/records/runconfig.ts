@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { AGENT_NAMES, agentsWith, DEFAULT_AGENT } from './agents.ts';
 import { MOST } from './bounds.ts';
+import { AgentCard } from './card.ts';
 import { PicturesMode } from './picture.ts';
 import { PolicyName } from './policy.ts';
 import { Price } from './price.ts';
@@ -26,6 +27,29 @@ export const AgentConfig = z.object({
     'who works on the instance: mini asks a model, golden and noop need none, patch applies --patches',
     z.enum(AGENT_NAMES).default(DEFAULT_AGENT),
     { choices: agentsWith({ byName: true }) },
+  ),
+  /** Card of an agent that comes as a program, for type `installed`. */
+  card: AgentCard.nullable().default(null),
+  /** Values of the card's options. */
+  options: setting(
+    '--agent-option <key=value>',
+    "value of an option of the agent's card; see swefarm agents list",
+    z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).default({}),
+  ),
+  train_lines: setting(
+    '--train-lines <which>',
+    'lines of an agent that comes as a program that are trained on; abandoned: also answers that were never continued',
+    z.enum(['all', 'main', 'abandoned']).default('all'),
+  ),
+  answer_limit: setting(
+    '--answer-limit <tokens>',
+    'most tokens that the model may answer in a rollout (default: no limit)',
+    tokens.nullable().default(null),
+  ),
+  cost_limit: setting(
+    '--cost-limit <dollars>',
+    'most US dollars that the answers of a rollout may cost, by --prices (default: no limit)',
+    z.number().positive().max(1e6).nullable().default(null),
   ),
   action: setting(
     '--action <form>',

@@ -6,7 +6,14 @@ import { z } from 'zod';
 import type { Picture } from './picture.ts';
 import type { Sampling } from './sampling.ts';
 
-export const ExitStatus = z.enum(['submitted', 'turn_limit', 'time_limit', 'context_limit', 'format_limit']);
+export const ExitStatus = z.enum([
+  'submitted',
+  'turn_limit',
+  'time_limit',
+  'context_limit',
+  'format_limit',
+  'agent_error',
+]);
 export type ExitStatus = z.infer<typeof ExitStatus>;
 
 /** The token limit that ended a rollout: a setting of the run, or (`endpoint`) a limit of the server. */
@@ -75,6 +82,42 @@ export type RequestedSampling = { max_tokens?: number | null; seed?: number };
 /** Number of tokens that one policy version sampled; `version` is null if it is unknown or changed during sampling. */
 export type Span = { version: string | null; tokens: number };
 
+/** What a request of another agent was, and how it was matched to the earlier ones. */
+export type TurnRequest = {
+  dialect: 'chat' | 'responses' | 'messages';
+  /** `continued`: the prompt is all tokens of an earlier answer and what follows it. Otherwise it was rendered whole. */
+  matched: 'continued' | 'first' | 'other_tools' | 'other_prompt' | 'rewritten';
+  /** Whether the agent gave an unreadable call back in another form; the prompt has what was sampled. */
+  repaired?: true;
+  /** Number of further requests that got the same answer. */
+  repeated?: number;
+  /** Whether the answer reached the agent to its end. */
+  delivered: boolean;
+};
+
+/**
+ * `main`: works on the task. `subagent`: works for it, with a prompt of its own. `summary`: condenses a history. `side`: a title or the
+ * like, without tools. `abandoned`: its last answer was never continued, but another answer to the same history was. `foreign`: asked by
+ * another program than the agent.
+ */
+export type LineKind = 'main' | 'subagent' | 'summary' | 'side' | 'abandoned' | 'foreign';
+
+/** A line of a rollout: requests each of which continues the one before. Each turn of a rollout is in exactly one line. */
+export type Line = {
+  /** `L1`, `L2`, … in the order of first answers. */
+  id: string;
+  kind: LineKind;
+  /** The line, and the number of its turns and messages, that this line continues; null: the first prompt was rendered whole. */
+  from: { line: string; turns: number; messages: number } | null;
+  /** Why the turns are not trained on; null: they are. */
+  masked: Exclude<LineKind, 'main' | 'subagent' | 'summary'> | null;
+  tools?: ToolDefinition[];
+  /** The messages after those of `from`; `Turn.message` counts in them. */
+  messages: Message[];
+  turns: Turn[];
+  contiguous?: boolean;
+};
+
 export type Turn = {
   /** Index of the assistant's message in `messages`. */
   message: number;
@@ -86,6 +129,8 @@ export type Turn = {
   asked?: RequestedSampling;
   /** Endpoint that sent the answer, or its last part. */
   endpoint?: string;
+  /** How the recording endpoint got the request of an agent that comes as a program; absent for the agents of the farm. */
+  request?: TurnRequest;
   /** Parts of the generation in order; an interrupted generation has several. Absent without token ids. */
   spans?: Span[];
   tokens: TurnTokens | null;
@@ -112,4 +157,11 @@ export type Trajectory = {
   limit?: TokenLimit;
   /** Whether each prompt begins with all earlier tokens; absent without token ids. */
   contiguous?: boolean;
+  /**
+   * The lines of a rollout whose agent comes as a program, beside the first main line, whose messages and turns are those of the
+   * trajectory; absent: that line is the only one.
+   */
+  lines?: Line[];
+  /** Id of the line whose messages and turns the trajectory has; absent: `L1`. */
+  line?: string;
 };

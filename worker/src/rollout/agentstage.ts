@@ -21,13 +21,18 @@ import {
 } from '@swefarm/shared';
 import { type AgentSandbox, startSandbox } from './containers.ts';
 import type { AgentWork, ResumableWork, Task } from './context.ts';
+import { openInstalled } from './installed.ts';
 import { openMini } from './mini.ts';
 import type { OpenedAgent } from './openedagent.ts';
 import { openExternal } from './session.ts';
 import type { Staleness } from './staleness.ts';
 
 type OpenAgent = (task: Task, staleness: Staleness) => Promise<OpenedAgent>;
-const OPEN: Record<SandboxAgent, OpenAgent> = { mini: openMini, external: openExternal };
+const OPEN: Record<SandboxAgent, OpenAgent> = {
+  mini: openMini,
+  installed: openInstalled,
+  external: openExternal,
+};
 
 /** Image, evaluation container (`clean`) and staleness check of a rollout. */
 export type Prepared = { image: ReadyImage; clean: PreparedContainer; staleness: Staleness };

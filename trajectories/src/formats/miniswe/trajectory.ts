@@ -26,6 +26,7 @@ export const MINI_EXIT: Readonly<Record<ExitStatus, string>> = {
   time_limit: 'TimeExceeded',
   context_limit: 'ContextWindowExceededError',
   format_limit: 'RepeatedFormatError',
+  agent_error: 'AgentError',
 };
 
 function files(rollout: ExportedRollout, form: string): TreeFiles {

@@ -26,6 +26,7 @@ export const SWE_AGENT_EXIT: Readonly<Record<ExitStatus, string>> = {
   time_limit: 'exit_total_execution_time',
   context_limit: 'exit_context',
   format_limit: 'exit_format',
+  agent_error: 'exit_error',
 };
 
 const AGENT = 'main';

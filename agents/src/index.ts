@@ -1,0 +1,1 @@
+export { type Bundle, BundleManifest, mountPath } from './bundle.ts';

@@ -1,0 +1,72 @@
+/**
+ * The interface of a dialect, the form in which an agent asks its model. A dialect is pure: it turns the JSON of a request into
+ * {@link AgentRequest}, and an answer into JSON or events. It knows neither sockets nor the policy.
+ */
+import type { Dialect, Message, ToolDefinition } from '@swefarm/shared';
+
+/** A request in the form that all dialects share. */
+export type AgentRequest = {
+  dialect: Dialect;
+  stream: boolean;
+  /** Name of the model in the request. It is only given back. */
+  model: string;
+  /**
+   * The whole history. Roles are those of the farm (`developer` is `system`); a result of a call is a message of role `tool`, in the order
+   * in which the agent sent it. Text parts are joined. Without what changes no token: ids of items, cache marks, annotations.
+   */
+  messages: Message[];
+  /** Functions only. Tools of other kinds have become functions, or are in `dropped`. */
+  tools: ToolDefinition[];
+  /** False: the agent wants no calls (`tool_choice` none). */
+  callsAllowed: boolean;
+  /** Most tokens that the agent wants as an answer; null: any number. */
+  maxTokens: number | null;
+  /** What the policy cannot get, such as `picture` or `tool web_search`; each once. */
+  dropped: string[];
+};
+
+/** An answer of the policy. `message.tool_calls` are the calls; their ids are unique in the rollout. */
+export type AgentAnswer = {
+  /** Unique in the rollout; a dialect makes its own ids (`chatcmpl-…`, `msg_…`) of it. */
+  id: string;
+  message: Message;
+  /** `length`: the token limit cut the answer. */
+  finish: 'stop' | 'length' | 'tool_calls';
+  usage: { prompt_tokens: number; completion_tokens: number };
+};
+
+/**
+ * Why a request gets no answer. `over`: the rollout is over. `overflow`: the context is full. `bad_request`: the request cannot be read.
+ * `unknown`: a path, or a model, that does not exist.
+ */
+export type Refused = 'over' | 'overflow' | 'bad_request' | 'unknown';
+
+/** Thrown by `read` for a request that cannot be read or served. The message names the field. */
+export class BadRequest extends Error {
+  override readonly name = 'BadRequest';
+}
+
+export interface DialectForm {
+  /** Reads the JSON of a request. Throws BadRequest. */
+  read(body: unknown): AgentRequest;
+  /** Returns the JSON of a whole answer. */
+  whole(request: AgentRequest, answer: AgentAnswer): unknown;
+  /** Returns the text of a stream's start: its head events, if the dialect has any that need no answer, and a sign of life. */
+  begin(request: AgentRequest, id: string): string;
+  /** Returns a sign of life that no agent takes for a part of the answer. */
+  alive(request: AgentRequest): string;
+  /** Returns all events of an answer after those of `begin`. */
+  events(request: AgentRequest, answer: AgentAnswer): string;
+  /** Returns the JSON of a refusal. Its wording decides what an agent does: only that of `overflow` may speak of context or length. */
+  refusal(why: Refused, message: string): unknown;
+  /** Returns the events that end a stream with a refusal. */
+  refusedStream(request: AgentRequest, why: Refused, message: string): string;
+}
+
+/** HTTP status of a refusal. All agents end at once at 400 and 403; 429 and 5xx would be asked again. */
+export const REFUSAL_STATUS: Record<Refused, number> = {
+  over: 403,
+  overflow: 400,
+  bad_request: 400,
+  unknown: 404,
+};

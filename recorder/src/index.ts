@@ -1,0 +1,1 @@
+export type { PolicyLine, RecordedReply, Recorder, RecorderOptions, RolloutOver } from './recorder.ts';
