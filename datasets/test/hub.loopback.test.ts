@@ -5,8 +5,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Secret } from '@swefarm/shared';
+import { listening } from '@swefarm/testkit/test/listening.ts';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { FETCH_RECORD, fetchDataset } from '../src/hub/fetch.ts';
 import { readGymDatasets } from '../src/hub/gymregistry.ts';
 import { type HubAddress, parseDatasetName } from '../src/hub/hub.ts';
@@ -27,18 +28,6 @@ type Faults = {
   commit?: string;
   path?: string;
 };
-
-async function listening(
-  handle: (request: IncomingMessage, response: ServerResponse) => void,
-): Promise<string> {
-  const server = createServer(handle).listen(0, '127.0.0.1');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  await new Promise((done) => server.once('listening', done));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 async function openHub(faults: Faults = {}) {
   const requests: {

@@ -4,8 +4,6 @@ import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 
-export { words } from '@swefarm/testkit';
-
 export const BIN = fileURLToPath(new URL('../bin/swefarm.mjs', import.meta.url));
 const FAKE = fileURLToPath(new URL('./fakeworker.ts', import.meta.url));
 

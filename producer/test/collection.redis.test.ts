@@ -4,9 +4,10 @@ import { writeFile } from 'node:fs/promises';
 import { lines } from '@swefarm/datasets/test/rows.ts';
 import { redisUrl, testConfig, testFarm } from '@swefarm/runs/test/farm.ts';
 import { newId } from '@swefarm/shared';
+import { words } from '@swefarm/testkit';
 import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { expect, test } from 'vitest';
-import { exited, fakeWorker, jsonLines, linesOf, run, words } from './cli.ts';
+import { exited, fakeWorker, jsonLines, linesOf, run } from './cli.ts';
 import { farmOptions, farmWithWorker, flaskId, flaskRows } from './scene.ts';
 
 async function prepare() {
@@ -138,12 +139,10 @@ test('submit without an output queues sets in order, and refuses options that ne
   }
   const history = at('history.jsonl');
   const ended = (index: number, total: number) => ({
-    ...{
-      outcome: 'judged',
-      rollout_id: `h.${flaskId(index)}.0`,
-      instance_id: flaskId(index),
-      seconds: { total },
-    },
+    outcome: 'judged',
+    rollout_id: `h.${flaskId(index)}.0`,
+    instance_id: flaskId(index),
+    seconds: { total },
   });
   await writeFile(history, lines(ended(0, 1), ended(1, 9)));
   const ran = await run(

@@ -4,11 +4,11 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { officialReport } from '@swefarm/grading';
 import { testFolder } from '@swefarm/runs/test/farm.ts';
-import { madeTrajectory } from '@swefarm/testkit';
+import { madeTrajectory, words } from '@swefarm/testkit';
 import { instanceFolder, writeFolder } from '@swefarm/trajectories';
 import { aReport } from '@swefarm/trajectories/test/result.ts';
 import { beforeAll, expect, test } from 'vitest';
-import { linesOf, run, words } from './cli.ts';
+import { linesOf, run } from './cli.ts';
 import { storeRollouts, toolTrajectory } from './stored.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');

@@ -1,9 +1,9 @@
 /** Tests deadlines from a machine whose clock is a day off: a deadline is a time of the farm's clock, which is the clock of Redis. */
 import { redisUrl, testConfig, testFarm } from '@swefarm/runs/test/farm.ts';
 import { newId } from '@swefarm/shared';
-import { shiftedClock } from '@swefarm/testkit';
+import { shiftedClock, words } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { fakeWorker, type Ran, start, words } from './cli.ts';
+import { fakeWorker, type Ran, start } from './cli.ts';
 import { farmOptions, flaskRows } from './scene.ts';
 
 const HALF_AN_HOUR = 30 * 60_000;

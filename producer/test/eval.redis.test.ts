@@ -3,9 +3,9 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { lines } from '@swefarm/datasets/test/rows.ts';
-import { bareFacts, until } from '@swefarm/testkit';
+import { bareFacts, until, words } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { fakeWorker, linesOf, processesOf, run, start, words } from './cli.ts';
+import { fakeWorker, linesOf, processesOf, run, start } from './cli.ts';
 import { flaskId, flaskRows, twoLines } from './scene.ts';
 
 const COUNT = 6;

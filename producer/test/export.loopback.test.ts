@@ -4,8 +4,9 @@ import { mkdir, readdir, readFile, rm, symlink, truncate, writeFile } from 'node
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { testFolder } from '@swefarm/runs/test/farm.ts';
+import { words } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { exited, linesOf, run, words } from './cli.ts';
+import { exited, linesOf, run } from './cli.ts';
 import { aPatch, storedRollouts, storeRollouts, toolTrajectory } from './stored.ts';
 
 const failure = { stage: 'policy', class: 'policy_unreachable', message: 'refused', attempts: 5 } as const;

@@ -1,8 +1,8 @@
 /** Tests texts that some readers reject: half surrogate pairs, and separators at which some readers end a line. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { words } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { words } from './cli.ts';
 import { storedRollouts, toolTrajectory } from './stored.ts';
 
 const FORMATS = words`

@@ -2,9 +2,10 @@
 import { join } from 'node:path';
 import { submit } from '@swefarm/runs';
 import { instances, testConfig, testFarm, testFolder, testRecord } from '@swefarm/runs/test/farm.ts';
+import { words } from '@swefarm/testkit';
 import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
 import { expect, test } from 'vitest';
-import { exited, linesOf, run, words } from './cli.ts';
+import { exited, linesOf, run } from './cli.ts';
 import { farmVariables } from './scene.ts';
 
 test('an export by run id has patches and messages, counts missing ones, refuses unknown ids', async () => {

@@ -1,9 +1,9 @@
 /** Tests each format of `swefarm export` with one stored rollout with tool calls and one with blocks of text. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { madeTrajectory } from '@swefarm/testkit';
+import { madeTrajectory, words } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { exited, linesOf, words } from './cli.ts';
+import { exited, linesOf } from './cli.ts';
 import { aPatch, storedRollouts, toolTrajectory } from './stored.ts';
 
 /** Exports both rollouts and returns the path. */

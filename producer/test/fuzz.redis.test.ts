@@ -4,11 +4,11 @@ import { testGateway } from '@swefarm/gateway/test/gateway.ts';
 import { post, row } from '@swefarm/gateway/test/gym.ts';
 import { testConfig, testFarm } from '@swefarm/runs/test/farm.ts';
 import { newId, PolicyConfig, RunRecord } from '@swefarm/shared';
-import { bareRun, oddJson, oddTree, rawRedis } from '@swefarm/testkit';
+import { bareRun, oddJson, oddTree, rawRedis, words } from '@swefarm/testkit';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { stringify } from 'yaml';
-import { exited, run, words } from './cli.ts';
+import { exited, run } from './cli.ts';
 import { farmVariables, flaskRows } from './scene.ts';
 
 const CASES = 50;

@@ -82,7 +82,9 @@ const response = {
 
 const ran = { source: 'agent', action: 'run', tool_call_metadata: { model_response: response } };
 const observed = (tool_call_id: string) => ({
-  ...{ source: 'agent', observation: 'run', tool_call_metadata: { tool_call_id } },
+  source: 'agent',
+  observation: 'run',
+  tool_call_metadata: { tool_call_id },
 });
 
 /** A line as OpenHands writes it: one answer of the model made two actions. */

@@ -1,8 +1,9 @@
 /** Tests that `swefarm eval --from` grades imported patches, whose lines remain marked as imported. */
 import { writeFile } from 'node:fs/promises';
 import { lines } from '@swefarm/datasets/test/rows.ts';
+import { words } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { exited, fakeWorker, linesOf, run, words } from './cli.ts';
+import { exited, fakeWorker, linesOf, run } from './cli.ts';
 import { flaskRows } from './scene.ts';
 import { aPatch } from './stored.ts';
 

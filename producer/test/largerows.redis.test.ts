@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { bearer, testGateway } from '@swefarm/gateway/test/gateway.ts';
 import { POLICY, post } from '@swefarm/gateway/test/gym.ts';
 import { testFolder } from '@swefarm/runs/test/farm.ts';
+import { words } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { run, words } from './cli.ts';
+import { run } from './cli.ts';
 import { farmVariables } from './scene.ts';
 
 const MIB = 1024 ** 2;

@@ -4,9 +4,9 @@ import { appendFile, cp, mkdir, readdir, stat, symlink, writeFile } from 'node:f
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
-import { until } from '@swefarm/testkit';
+import { until, words } from '@swefarm/testkit';
 import { test as base, expect, onTestFinished } from 'vitest';
-import { start, words } from './cli.ts';
+import { start } from './cli.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const COPIED = ['gateway', 'producer'];

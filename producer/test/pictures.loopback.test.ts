@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { fetchPictures, openPictureFolder, PICTURE_LIST } from '@swefarm/datasets';
 import { probePictures } from '@swefarm/runs';
 import type { Instance, Trajectory } from '@swefarm/shared';
-import { bareInstance, startScriptedPolicy } from '@swefarm/testkit';
+import { bareInstance, startScriptedPolicy, words } from '@swefarm/testkit';
+import { listening } from '@swefarm/testkit/test/listening.ts';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, test } from 'vitest';
-import { exited, linesOf, run, words } from './cli.ts';
-import { listening } from './scene.ts';
+import { exited, linesOf, run } from './cli.ts';
 import { storedRollouts, toolTrajectory } from './stored.ts';
 
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n one', 'latin1');

@@ -1,8 +1,8 @@
 /** Tests endpoint checks before a run is queued, and `swefarm policy`. */
 import { newId } from '@swefarm/shared';
-import { startScriptedPolicy } from '@swefarm/testkit';
+import { startScriptedPolicy, words } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { exited, run, words } from './cli.ts';
+import { exited, run } from './cli.ts';
 import { farmOptions, flaskRows } from './scene.ts';
 
 async function prepare() {

@@ -2,9 +2,10 @@
 
 import { readFile, truncate, writeFile } from 'node:fs/promises';
 import { readDataset } from '@swefarm/datasets';
+import { words } from '@swefarm/testkit';
 import { GymRow, gymFiles, instanceOf } from '@swefarm/trajectories';
 import { expect, test } from 'vitest';
-import { exited, fakeWorker, linesOf, run, start, words } from './cli.ts';
+import { exited, fakeWorker, linesOf, run, start } from './cli.ts';
 import { farmOptions, farmWithWorker, flaskRows, twoLines } from './scene.ts';
 
 async function prepare() {

@@ -1,10 +1,10 @@
 /** Tests `swefarm rollout` as a process with its own Redis and a fake worker. */
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
-import { startRedis, until } from '@swefarm/testkit';
+import { startRedis, until, words } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { exited, fakeWorker, jsonLines, linesOf, processesOf, run, start, words } from './cli.ts';
-import { farmOptions, flaskRows, twoLines } from './scene.ts';
+import { exited, fakeWorker, jsonLines, linesOf, processesOf, run, start } from './cli.ts';
+import { farmOptions, flaskRows, startFakeWorker, twoLines } from './scene.ts';
 
 async function prepare(rows = 3) {
   const scene = await flaskRows(rows);
@@ -181,13 +181,10 @@ test('submit, collect and status by hand against a Redis', async () => {
     runs: [{ run_id, rollouts: 4, committed: 0 }],
   });
 
-  const [program = '', ...fake] = fakeWorker('ok').split(' ');
-  const { spawn } = await import('node:child_process');
-  const worker = spawn(program, [...fake, 'run', ...farm], { stdio: 'ignore' });
+  startFakeWorker('ok', farm);
   const collected = await run(
     words`collect ${run_id} --output ${output} --copy-artifacts ${at('art')} ${farm}`,
   );
-  worker.kill('SIGTERM');
   expect(collected.code).toBe(0);
   expect(await linesOf(output)).toHaveLength(4);
   expect(await readdir(at('art'))).toHaveLength(4);

@@ -1,9 +1,11 @@
 /** Tests `swefarm score`, `select` and `report` on a real output, with a scripted verifier. */
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { lines } from '@swefarm/datasets/test/rows.ts';
+import { words } from '@swefarm/testkit';
+import { listening } from '@swefarm/testkit/test/listening.ts';
 import { expect, test } from 'vitest';
-import { exited, fakeWorker, linesOf, run, words } from './cli.ts';
-import { flaskRows, listening } from './scene.ts';
+import { exited, fakeWorker, linesOf, run } from './cli.ts';
+import { flaskRows } from './scene.ts';
 
 type Asked = { path: string; body: Record<string, unknown>; token: string | undefined };
 
@@ -51,7 +53,7 @@ test('the verifier gets each rollout once, also after its errors and an interrup
     number === 0 ? 'busy' : number === 2 ? 'refuse' : 0.75,
   );
   const args = words`
-    score ${output} --verifier-url ${`${verifier.url}/v1/`} --model judge --concurrency 1 --api-key-env KEY`;
+    score ${output} --verifier-url ${verifier.url}/v1/ --model judge --concurrency 1 --api-key-env KEY`;
   const first = await run(args, { KEY: 'sk-x' });
   expect(first).toMatchObject(
     exited(10, /3 rollouts scored by chat judge.*1 without a score: it answers 400: no room/s),

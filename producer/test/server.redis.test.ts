@@ -5,9 +5,9 @@ import { text } from 'node:stream/consumers';
 import { bearer, testGateway } from '@swefarm/gateway/test/gateway.ts';
 import { row } from '@swefarm/gateway/test/gym.ts';
 import { redisUrl, testFolder } from '@swefarm/runs/test/farm.ts';
-import { until } from '@swefarm/testkit';
+import { until, words } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { exited, run, start, words } from './cli.ts';
+import { exited, run, start } from './cli.ts';
 import { farmOptions } from './scene.ts';
 
 test('a probe needs no token, all else does; refusals are JSON and name the field', async () => {

@@ -11,7 +11,7 @@ import {
 } from '@swefarm/shared';
 import { encodeLine, type OutputLine, outputLine } from '@swefarm/trajectories';
 import { aReport, aResult } from '@swefarm/trajectories/test/result.ts';
-import { run, words } from './cli.ts';
+import { run } from './cli.ts';
 
 export type StoredRollout = {
   over?: Partial<Result>;
@@ -120,7 +120,7 @@ export async function storedRollouts(rollouts: readonly StoredRollout[]) {
   const at = (name: string): string => join(folder, name);
   const exported = async (format: string, name: string, ...more: string[]) => {
     const path = at(name);
-    return { path, ...(await run(words`export ${results} --format ${format} --out ${path} ${more}`)) };
+    return { path, ...(await run(['export', results, '--format', format, '--out', path, ...more])) };
   };
   return { folder, results, at, exported };
 }

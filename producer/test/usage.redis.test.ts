@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { lines, row } from '@swefarm/datasets/test/rows.ts';
 import { testFolder } from '@swefarm/runs/test/farm.ts';
+import { words } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { exited, run, words } from './cli.ts';
+import { exited, run } from './cli.ts';
 import { farmOptions, flaskRows } from './scene.ts';
 
 const whole = lines(row());

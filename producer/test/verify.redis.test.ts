@@ -1,16 +1,16 @@
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { lines, row } from '@swefarm/datasets/test/rows.ts';
-import { until } from '@swefarm/testkit';
+import { until, words } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { exited, fakeWorker, linesOf, run, start, words } from './cli.ts';
+import { exited, fakeWorker, linesOf, run, start } from './cli.ts';
 import { flaskId, flaskRows } from './scene.ts';
 
 async function prepare(times: number) {
   const scene = await flaskRows(3);
   const output = scene.at('clean.jsonl');
   const args = words`
-    dataset verify --dataset ${scene.dataset} --times ${String(times)} --output ${output}
+    dataset verify --dataset ${scene.dataset} --times ${times} --output ${output}
     --state-dir ${scene.state} --worker-command ${fakeWorker('examine')}`;
   return { ...scene, output, args };
 }

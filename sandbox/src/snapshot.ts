@@ -5,7 +5,7 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { type InstanceEnvironment, newId, RolloutFailure } from '@swefarm/shared';
-import type { Container, ExecResult } from './runtime.ts';
+import { type Container, DEFAULT_PATH, type ExecResult } from './runtime.ts';
 import { attributeLine, leftAsTheyWere, patchSections, withoutRepositories } from './sections.ts';
 import type { Preparation, PreparationResult } from './shell.ts';
 
@@ -31,7 +31,7 @@ const MAX_CHANGED_BYTES = 25 * MAX_PATCH_BYTES;
 /** Exit code of hide.sh if a path cannot be hidden. The script runs before untrusted code. */
 const HIDING_FAILED = 7;
 const ENV = {
-  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/miniconda3/bin',
+  PATH: `${DEFAULT_PATH}:/opt/miniconda3/bin`,
   HOME: '/nonexistent',
   XDG_CONFIG_HOME: '/nonexistent',
   LC_ALL: 'C',

@@ -2,13 +2,12 @@
  * The contract on Apptainer, and its own features: the search for images, limits without control groups, life without root.
  * Where setup could not install Apptainer, the test reports that and skips the rest.
  */
-import { execFile } from 'node:child_process';
 import { cp, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { minimalImage } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apptainerRuntime } from '../src/apptainer/runtime.ts';
+import { run } from '../src/run.ts';
 import type { Runtime } from '../src/runtime.ts';
 import { sandboxContract } from './contract.ts';
 import { memoryContract } from './memory-contract.ts';
@@ -24,7 +23,6 @@ import {
   WHOLE,
 } from './subject.ts';
 
-const run = promisify(execFile);
 const CHILD = new URL('./apptainer.child.ts', import.meta.url).pathname;
 const missing = noApptainer();
 const { folder, ...folders } = await runtimeFolders('apptainer');

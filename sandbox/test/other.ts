@@ -1,11 +1,10 @@
 /** Runs tests as a user without root. */
-import { execFile, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { chown, mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect } from 'vitest';
+import { run } from '../src/run.ts';
 
-const run = promisify(execFile);
 /** Id of a separate user for each test process, because process limits count all processes of a user. */
 const USER = 100_000 + process.pid;
 const LINE = ['--reuid', String(USER), '--regid', String(USER), '--clear-groups'];

@@ -1,16 +1,16 @@
 /** The contract on the rootfs runtime, and its own features: sources of images, the host's tree, limits without control groups. */
 
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { poll, readProcessStat } from '@swefarm/shared';
 import { minimalImage } from '@swefarm/testkit';
 import Docker from 'dockerode';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findOwners, readProcessFile } from '../src/namespaces/processes.ts';
 import { rootfsRuntime } from '../src/rootfs/runtime.ts';
+import { run } from '../src/run.ts';
 import type { Container, Runtime } from '../src/runtime.ts';
 import { sandboxContract } from './contract.ts';
 import { cannotBeAnother, tryAsUser } from './other.ts';
@@ -27,7 +27,6 @@ import {
   spec,
 } from './subject.ts';
 
-const run = promisify(execFile);
 const { folder, ...folders } = await runtimeFolders('rootfs');
 const CHILD = new URL('./rootfs.child.ts', import.meta.url).pathname;
 const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';

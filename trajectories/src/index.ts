@@ -10,7 +10,7 @@ export { gymFiles } from './formats/gym/rollouts.ts';
 export { GymRow, instanceIdOf, instanceOf, policyOf } from './formats/gym/row.ts';
 export { type Cause, unjudgedCause } from './formats/gym/unjudged.ts';
 export { EXPORT_FORMATS, IMPORT_FORMATS } from './formats/registry.ts';
-export { RESULT_FORMATS, readLines } from './formats/results.ts';
+export { RESULT_FORMATS, readLines, resultRows } from './formats/results.ts';
 export {
   countStatuses,
   type EvaluationStatus,

@@ -3,10 +3,9 @@
  * bug, tests are hidden, the history is one commit, and the verdict follows the plan.
  */
 import { execFileSync } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Runtime } from '@swefarm/sandbox';
-import { dockerRuntime, rootfsRuntime } from '@swefarm/sandbox';
+import { dockerRuntime } from '@swefarm/sandbox';
 import {
   AgentConfig,
   InstanceEnvironment,
@@ -15,14 +14,24 @@ import {
   PolicyConfig,
   type Result,
 } from '@swefarm/shared';
-import { bareInstance, bareRun, importTree, minimalImage, startScriptedPolicy } from '@swefarm/testkit';
+import {
+  bareInstance,
+  bareRun,
+  commitTree,
+  conversation,
+  importTree,
+  minimalImage,
+  running,
+  startScriptedPolicy,
+  writeTree,
+} from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startThreads, type Threads } from '../src/threads/pool.ts';
 import { openNode, submitOne } from './attempts.ts';
+import { rootfsIn, socketPath } from './evaluation/evaluator.ts';
 import { scene } from './maintenance/farm.ts';
 
-const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 const WORKDIR = '/srv/depot';
 const CRATE = 'def most():\n    return 10\n';
 const BUG = `diff --git a/crate.py b/crate.py
@@ -77,15 +86,10 @@ beforeAll(async () => {
   const tree = join(folder, 'tree');
   execFileSync('cp', ['-a', minimal.tree, tree]);
   const work = join(tree, WORKDIR);
-  execFileSync('mkdir', ['-p', join(work, 'tests'), join(tree, 'answers')]);
-  await writeFile(join(work, 'crate.py'), CRATE);
-  await writeFile(join(work, 'tests/test_crate.py'), `import sys\nsys.path.insert(0, '.')\n${TESTS}`);
-  await writeFile(join(tree, 'answers/crate.txt'), 'the answer is 10\n');
-  const git = (...line: string[]) =>
-    execFileSync('git', ['-C', work, '-c', 'user.name=t', '-c', 'user.email=t@t', ...line]);
-  git('init', '-q', '-b', 'main');
-  git('add', '-A');
-  git('commit', '-qm', 'return 10, which is the answer');
+  const tests = `import sys\nsys.path.insert(0, '.')\n${TESTS}`;
+  await writeTree(work, { 'crate.py': CRATE, 'tests/test_crate.py': tests });
+  await writeTree(tree, { 'answers/crate.txt': 'the answer is 10\n' });
+  commitTree(work, 'return 10, which is the answer');
   images.rootfs = `dir:${tree}`;
   images.docker = `swefarm-test/instances:${newId()}`;
   await importTree(socketPath, tree, images.docker);
@@ -107,7 +111,7 @@ type Given = {
 
 const OPEN: Record<string, () => Promise<Runtime>> = {
   docker: () => dockerRuntime({ socketPath }),
-  rootfs: () => rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') }),
+  rootfs: () => rootfsIn(folder),
 };
 
 describe.each(['docker', 'rootfs'])('instances with an environment and a plan on %s', (name) => {
@@ -121,8 +125,7 @@ describe.each(['docker', 'rootfs'])('instances with an environment and a plan on
   async function rollout(given: Given) {
     const { farm } = await scene();
     const { agent = 'mini', commands = [] } = given;
-    const turns = [...commands.map((command) => ({ command })), { submit: true as const }];
-    const policy = await startScriptedPolicy({ script: { conversations: [{ variants: [turns] }] } });
+    const policy = await startScriptedPolicy({ script: conversation(running(...commands)) });
     onTestFinished(() => policy[Symbol.asyncDispose]());
     const run = bareRun({
       group_size: 1,

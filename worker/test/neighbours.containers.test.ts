@@ -1,26 +1,20 @@
 /** Two farms, and two workers of one farm, on one host and one engine: each removes only its own dead sandboxes. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
-import type { Container, Runtime } from '@swefarm/sandbox';
-import { dockerRuntime, rootfsRuntime } from '@swefarm/sandbox';
+import type { Container } from '@swefarm/sandbox';
 import { LIMITS, NEVER, sh, spec } from '@swefarm/sandbox/test/subject.ts';
 import { newId, processStarted, silentLog } from '@swefarm/shared';
-import { importTree, minimalImage } from '@swefarm/testkit';
-import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Identity, identify, reap } from '../src/node/reaper.ts';
+import { useRuntime } from './evaluation/evaluator.ts';
 
-const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 const FARMS = { a: `a-${newId()}`, b: `b-${newId()}` };
 const [, namespace = ''] = identify('', '', '').pid_started.split('@');
 
-let folder = '';
 /** Processes in place of workers: one lives, one was killed. */
 let living: ChildProcess;
 let dead: { pid: number; started: string };
 beforeAll(async () => {
-  folder = temporaryFolder('neighbours');
   living = spawn('sleep', ['600']);
   const killed = spawn('sleep', ['600']);
   dead = { pid: killed.pid ?? 0, started: processStarted(killed.pid ?? 0) ?? '' };
@@ -35,30 +29,15 @@ const worker = (farm: string, name: string, pid: number, started: string | null)
   ...{ farm, worker: name, node: 'n', pid, pid_started: `${started}@${namespace}` },
 });
 
-const RUNTIMES: Record<string, () => Promise<{ runtime: Runtime; image: string }>> = {
-  async docker() {
-    const { tree, version } = await minimalImage();
-    const image = `swefarm-test/minimal:${version}`;
-    await importTree(socketPath, tree, image);
-    return { runtime: await dockerRuntime({ socketPath }), image };
-  },
-  async rootfs() {
-    const folders = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
-    return { runtime: await rootfsRuntime(folders), image: `dir:${(await minimalImage()).tree}` };
-  },
-};
-
-describe.each(Object.keys(RUNTIMES))('%s', (name) => {
+describe.each(['docker', 'rootfs'] as const)('%s', (name) => {
+  const at = useRuntime(name);
   test('sweeps of two farms remove their own dead sandboxes; each sandbox has its own limits', async () => {
-    const { runtime, image } = (await RUNTIMES[name]?.()) ?? { runtime: null, image: '' };
-    if (runtime === null) throw new Error(name);
-    await using _runtime = runtime;
+    const { runtime, image } = at;
     await using stack = new AsyncDisposableStack();
-    const ready = await runtime.ensureImage(image, NEVER);
     const startAs = async (who: Identity): Promise<Container> => {
       const { farm, worker: id, pid, pid_started } = who;
       const owner = { farm, worker: id, pid, pid_started, rollout_id: 'r.i.0', attempt: 1 };
-      return stack.use(await runtime.start(spec(ready, { owner, limits: { ...LIMITS, pids: 60 } }), NEVER));
+      return stack.use(await runtime.start(spec(image, { owner, limits: { ...LIMITS, pids: 60 } }), NEVER));
     };
     const alive = (farm: string): Identity =>
       worker(farm, `alive-${farm}`, living.pid ?? 0, processStarted(living.pid ?? 0));
@@ -76,7 +55,7 @@ describe.each(Object.keys(RUNTIMES))('%s', (name) => {
         // A worker without a record is alive while its process is.
         registry: { list: async () => [] },
         active: { list: () => [] },
-        log: silentLog() as never,
+        log: silentLog(),
       });
     const left = async (): Promise<string[]> => {
       const owned = await runtime.listOwned();

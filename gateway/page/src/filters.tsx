@@ -1,4 +1,5 @@
 /** The filter of a run's rollouts, stored in the address so that a user can share the view. */
+import { countNames } from '@swefarm/trajectories/tally';
 import { integer, words } from './format.ts';
 import { Mark } from './mark.tsx';
 import { replaceHash, withValue } from './route.ts';
@@ -85,9 +86,5 @@ function Select({ name, label, counts, value, onChoose }: SelectProps) {
 /** Counts rows by the result of `of`. Only rows that pass all conditions of the filter except `but` count. */
 function countBy(rows: readonly Row[], filter: Filter, but: string, of: (row: Row) => string) {
   const passed = rows.filter((row) => passes(row, filter, but));
-  return new Map(
-    Map.groupBy(passed, of)
-      .entries()
-      .map(([value, all]) => [value, all.length]),
-  );
+  return new Map(Object.entries(countNames(passed.map(of))));
 }

@@ -37,3 +37,18 @@ test('names that every object inherits are no statuses', () => {
   const log = '* checking a ... constructor\n* checking b ... __proto__\n';
   expect(read('r_v2', 'swe-rebench-v2', log)).toEqual({ a: 'PASSED', b: 'PASSED' });
 });
+
+test.each([
+  [
+    'django',
+    't (a.B) ... Testing against Django installed in ',
+    ' silenced).\nok\n',
+    { 't (a.B)': 'PASSED' },
+  ],
+  ['lighthouse', 'running 3 test files\n    ✔ a\n', '', { a: 'PASSED' }],
+  ['openlayers', '  1) ', 'Error:\n  2) b Error:\n', { b: 'FAILED' }],
+])('text of 12 million characters between two marks ends no reading by %s', (parser, open, close, found) => {
+  const text = `✓${`${' '.repeat(2_000_000)}\n`.repeat(6)}`;
+  const row = readerRow({ version: '10.0' });
+  expect(Object.fromEntries(readLog(parser, '5.0.2', open + text + close, row))).toMatchObject(found);
+});

@@ -1,5 +1,5 @@
 /** Reads the failures of browser tests as swebench 5.0.2 does (bpmn-js, OpenLayers, ESLint), and the test files of grommet. */
-import { ending, py, withoutEnd } from '../text/pattern.ts';
+import { ending, pairs, py, withoutEnd } from '../text/pattern.ts';
 import { fields, isSpace, linesOf, strip } from '../text/pythontext.ts';
 import { type Reader, type Readers, statuses } from './reader.ts';
 
@@ -35,7 +35,8 @@ function* failedLines(log: string): Generator<string> {
 const oneLine = (text: string): string => fields(text).join(' ');
 const OL_HEADLESS = py`Chrome\sHeadless\s[\d.]+\s\(Linux\s\S+\)\s(.+)`;
 const OL_CHROME = py`Chrome\s[\d.]+\s\(Linux\s\S+\)\s(.*)`;
-const OL_ERROR = new RegExp(py`(?<![^\n])\s{2}\d+\)([^]*?)Error:`, 'gu');
+const OL_NUMBER = new RegExp(py`(?<![^\n])\s{2}\d+\)`, 'gu');
+const OL_ERROR = /Error:/g;
 const OL_MISMATCH = py`^case\s(.*):\smismatch`;
 
 const openlayers: Reader = (log) => {
@@ -47,9 +48,8 @@ const openlayers: Reader = (log) => {
     if (isSpace(line.at(-1))) add(OL_HEADLESS.exec(line)?.[1]);
     add(OL_CHROME.exec(line)?.[1]);
   }
-  // Below the last `Error:`, each search would read the rest of the log.
-  const upToError = log.slice(0, log.lastIndexOf('Error:') + 'Error:'.length);
-  for (const [, name] of upToError.matchAll(OL_ERROR)) add(name);
+  for (const [number, error] of pairs(log, OL_NUMBER, OL_ERROR))
+    add(log.slice(number.index + number[0].length, error.index));
   for (const line of linesOf(log)) add(OL_MISMATCH.exec(line)?.[1]);
   return found;
 };

@@ -1,5 +1,5 @@
 /** Reads Django's test runner. An outcome is at the end of the test's line, or on a later line after other output. */
-import { py } from '../text/pattern.ts';
+import { pairs, py } from '../text/pattern.ts';
 import { before, fields, strip, strippedLines, stripStart } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
@@ -42,10 +42,8 @@ function secondField(line: string): string {
   return name;
 }
 
-const INSTALLED = new RegExp(
-  py`(?<![^\n])(.*?)\s\.\.\.\sTesting against Django installed in [^]*? silenced\)\.\nok(?![^\n])`,
-  'gu',
-);
+const INSTALLED = new RegExp(py`(?<![^\n])(.*?)\s\.\.\.\sTesting against Django installed in `, 'gu');
+const SILENCED = / silenced\)\.\nok(?![^\n])/g;
 const SERVER_ERROR = new RegExp(
   py`(?<![^\n])(.*?)\s\.\.\.\sInternal Server Error: /(.*)(\nok(?![^\n]))?`,
   'gu',
@@ -54,20 +52,14 @@ const CHECKED = new RegExp(
   py`(?<![^\n])(.*?)\s\.\.\.\sSystem check identified no issues \(0 silenced\)\nok(?![^\n])`,
   'gu',
 );
-const CLOSING = ' silenced).\nok';
 
 /** Yields the tests that passed although other text separates their ` ... ` from the line `ok`. */
 function* tornTests(log: string): Generator<string> {
-  let end = log.lastIndexOf(CLOSING);
-  while (end > 0 && !endsLine(log, end + CLOSING.length)) end = log.lastIndexOf(CLOSING, end - 1);
-  // Below the last closing text, each search would read the rest of the log.
-  const closed = end < 0 ? '' : log.slice(0, end + CLOSING.length);
-  for (const [, name = ''] of closed.matchAll(INSTALLED)) yield name;
+  if (log.includes('Testing against Django installed in '))
+    for (const [[, name = '']] of pairs(log, INSTALLED, SILENCED)) yield name;
   if (log.includes('Internal Server Error: /'))
     for (const [, name = '', path, ok] of log.matchAll(SERVER_ERROR))
       if (ok && path?.endsWith('/')) yield name;
   if (log.includes('System check identified no issues'))
     for (const [, name = ''] of log.matchAll(CHECKED)) yield name;
 }
-
-const endsLine = (log: string, at: number): boolean => at === log.length || log[at] === '\n';

@@ -1,25 +1,29 @@
 /** Reads the runners of highlight.js, Prism, Next, Lighthouse and quarto-cli as swebench 5.0.2 does. */
 
 import { withoutEscapes } from '../text/escapes.ts';
-import { py } from '../text/pattern.ts';
+import { pairs, py } from '../text/pattern.ts';
 import { before, indentOf, isSpace, linesOf, strip, stripStart } from '../text/pythontext.ts';
 import { reactPdf } from './failures.ts';
 import { type Reader, statuses } from './reader.ts';
 import { SuiteStack } from './suites.ts';
 
-/** Matches the text before `12 passing`, the start of mocha's summary. */
-const BEFORE_SUMMARY = py`^[^]*?(?=(?<!\d)\d+\spassing)`;
+/** Matches the start of mocha's summary. */
+const SUMMARY = py`(?<!\d)\d+\spassing`;
+const SUMMARY_LINE = py`\n[ \t]*\d+ passing`;
 const NUMBERED = py`^\d+\)`;
 const withoutTimes = (name: string): string => strip(name.replace(/\(\p{Nd}+ms\)/gu, ''));
 
-const SUMMARY = py`\n[ \t]*\d+ passing`;
+/** Returns the text before the first match, or the whole text. */
+function beforeMatch(text: string, pattern: RegExp): string {
+  const match = pattern.exec(text);
+  return match ? text.slice(0, match.index) : text;
+}
 
 /** The suite of a test is the last title above the test, at any depth. */
 export const highlightJs: Reader = (log) => {
   const found = statuses();
-  const summary = SUMMARY.exec(log);
   let suite: string[] = [];
-  for (const line of linesOf(summary ? log.slice(0, summary.index) : log)) {
+  for (const line of linesOf(beforeMatch(log, SUMMARY_LINE))) {
     const test = strip(line);
     const passed = test.startsWith('✓') || test.startsWith('✔');
     if (passed || NUMBERED.test(test)) {
@@ -83,17 +87,15 @@ function nextKarma(log: string): Map<string, string> {
   return found;
 }
 
+const ASSERTION = new RegExp(py`AssertionError:\s+#`, 'gu');
+
 /** Removes each text from `AssertionError: #` to the next empty line. */
 function withoutAssertions(log: string): string {
-  const open = new RegExp(py`AssertionError:\s+#`, 'gu');
   const parts: string[] = [];
   let from = 0;
-  for (let match = open.exec(log); match; match = open.exec(log)) {
-    const end = log.indexOf('\n\n', open.lastIndex);
-    if (end < 0) break;
-    parts.push(log.slice(from, match.index));
-    from = end + 2;
-    open.lastIndex = from;
+  for (const [open, close] of pairs(log, ASSERTION, /\n\n/g)) {
+    parts.push(log.slice(from, open.index));
+    from = close.index + close[0].length;
   }
   return parts.join('') + log.slice(from);
 }
@@ -173,7 +175,7 @@ function lighthouseMocha(log: string): Map<string, string> {
   const runs = log.split(py`running\s\d+\stest\sfiles`);
   for (const run of runs.slice(1)) {
     const suites = new SuiteStack();
-    for (const line of linesOf(strip(BEFORE_SUMMARY.exec(run)?.[0] ?? run))) {
+    for (const line of linesOf(strip(beforeMatch(run, SUMMARY)))) {
       const test = strip(line);
       const hit = CASES.find(([mark]) => mark.test(test));
       if (hit) {

@@ -23,6 +23,25 @@ export const py = (text: TemplateStringsArray, ...parts: string[]): RegExp =>
 export const ending = (text: TemplateStringsArray, ...parts: string[]): RegExp =>
   new RegExp(`$(?<=(${converted(String.raw(text, ...parts))}))`, 'u');
 
+/**
+ * Yields each match of `open` with the next match of `close` behind it. The next `open` begins behind `close`. Both patterns have the flag g.
+ * With the flag u, V8 throws RangeError if `[^]*?` between the two passes 8 million characters.
+ */
+export function* pairs(
+  text: string,
+  open: RegExp,
+  close: RegExp,
+): Generator<[open: RegExpExecArray, close: RegExpExecArray]> {
+  const [starts, ends] = [new RegExp(open), new RegExp(close)];
+  for (let start = starts.exec(text); start; start = starts.exec(text)) {
+    ends.lastIndex = starts.lastIndex;
+    const end = ends.exec(text);
+    if (!end) return;
+    yield [start, end];
+    starts.lastIndex = ends.lastIndex;
+  }
+}
+
 /** Returns the text without the end that matches a pattern of {@link ending}. */
 export const withoutEnd = (text: string, end: RegExp): string =>
   text.slice(0, text.length - (end.exec(text)?.[1]?.length ?? 0));

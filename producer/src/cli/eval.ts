@@ -53,7 +53,7 @@ export const evaluate = command({
     const items = await listEvalTasks({ logs: o.logsDir, runId, plans }, rounds, given.oldLines);
     const work = planEvaluationRun(items, dataset.instances, describe, begun?.evaluation ?? null);
     const timeoutSeconds = settings.timeout;
-    const evaluation = { o, runId, dataset, given, plans, items, work, timeoutSeconds };
+    const evaluation = { o, config, runId, dataset, given, plans, items, work, timeoutSeconds };
     await announce(evaluation);
     const ended: EvaluationEnds = new Map();
     try {
@@ -88,7 +88,7 @@ async function evaluateOpen(
   stop: Stop,
   ended: EvaluationEnds,
 ): Promise<boolean> {
-  const { work, o, runId } = evaluation;
+  const { work, o, config, runId } = evaluation;
   await finishWithoutContainer(evaluation, ended);
   if (!work) return true;
   const { record, instances, items } = work;
@@ -105,7 +105,7 @@ async function evaluateOpen(
     }
     if (ends.size === items.size) return true;
   }
-  const home = await openHome(producerConfig(o), record, begun, stack, stop.draining);
+  const home = await openHome(config, record, begun, stack, stop.draining);
   if (!output) {
     await writeEvaluation(o, work, runId, home.stateDir);
     output = stack.use(await openEvalOutput(o, work));

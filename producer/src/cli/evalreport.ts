@@ -1,6 +1,7 @@
 /** Ends `swefarm eval`: writes the harness's report for each round, and prints statuses, flaky tests and the next step. */
 import { join } from 'node:path';
 import type { Dataset } from '@swefarm/datasets';
+import type { ProducerConfig } from '@swefarm/shared';
 import {
   countStatuses,
   type EvaluationStatus,
@@ -23,6 +24,7 @@ import { printStatus, repeatCommand, widthOf } from './terminal.ts';
 
 export type Evaluation = {
   o: EvalValues;
+  config: ProducerConfig;
   runId: string;
   dataset: Dataset;
   given: EvalInput;

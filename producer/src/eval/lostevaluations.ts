@@ -1,8 +1,14 @@
 /** Finds the patches of failed or imported rollouts for a new evaluation, and adds verdict and reward to their lines. */
-import { type RowProblem, readRows } from '@swefarm/datasets';
+import type { RowProblem } from '@swefarm/datasets';
 import type { RewardOverrides } from '@swefarm/grading';
 import { type RewardFacts, UsageError } from '@swefarm/shared';
-import { type OutputLine, type Prediction, rewardFields, withoutReward } from '@swefarm/trajectories';
+import {
+  type OutputLine,
+  type Prediction,
+  resultRows,
+  rewardFields,
+  withoutReward,
+} from '@swefarm/trajectories';
 
 export type LostEvaluations = {
   /** Predictions by round. A round has at most one prediction for each instance. */
@@ -25,7 +31,7 @@ export async function readLostEvaluations(
   const oldLines = new Map<Prediction, OutputLine>();
   const problems: RowProblem[] = [];
   const times = new Map<string, number>();
-  for await (const row of readRows(path)) {
+  for await (const row of resultRows(path)) {
     if ('problem' in row) {
       problems.push(row.problem);
       continue;

@@ -1,12 +1,16 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { REWARD_TABLE } from '@swefarm/grading';
 import { InstancePlan, type RewardFacts } from '@swefarm/shared';
 import { bareFacts, bareInstance } from '@swefarm/testkit';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { type OutputLine, outputLine } from '@swefarm/trajectories';
 import { aFailure, aLine, aResult } from '@swefarm/trajectories/test/result.ts';
 import { expect, test } from 'vitest';
-import { mergeEvaluation } from '../eval/lostevaluations.ts';
+import { mergeEvaluation, readLostEvaluations } from '../eval/lostevaluations.ts';
 import { describeChange } from './changes.ts';
 import { regradeLog, rewardLineAgain } from './regrade.ts';
+import { outputLines } from './sources.ts';
 
 const facts = (over: Partial<RewardFacts> = {}): RewardFacts => bareFacts({ policy_share: 0.1, ...over });
 const lost = (over: Partial<OutputLine>): OutputLine => ({
@@ -111,4 +115,11 @@ test('a log is graded again by the row’s plan, unless the log did not decide t
   expect(() => regradeLog(own({ from: 'junit', file: '/r.xml' }), 'auto', stored, null)).toThrow(
     /its outcomes come from "junit", which is not stored with its log/,
   );
+});
+
+test('an output without results has no line to regrade and no patch to evaluate again', async () => {
+  const path = join(temporaryFolder('regrade'), 'out.jsonl');
+  await writeFile(path, '');
+  expect(await Array.fromAsync(outputLines(path))).toEqual([]);
+  await expect(readLostEvaluations(path, 'm', new Set())).rejects.toMatchObject({ code: 'nothing_lost' });
 });

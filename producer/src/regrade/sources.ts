@@ -1,10 +1,9 @@
 /** Reads the sources of a regrade: the lines of an output with their artifacts, or the folders of a harness's tree. */
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { readRows } from '@swefarm/datasets';
 import type { EvaluationFacts } from '@swefarm/grading';
 import { type ArtifactContent, UsageError } from '@swefarm/shared';
-import { FILES, type OutputLine, readIfThere, readReport } from '@swefarm/trajectories';
+import { FILES, type OutputLine, readIfThere, readReport, resultRows } from '@swefarm/trajectories';
 
 export type StoredLog = {
   log: string;
@@ -14,7 +13,7 @@ export type StoredLog = {
 
 /** Yields lines in file order. Throws UsageError for a file that is not an output. */
 export async function* outputLines(path: string): AsyncGenerator<OutputLine> {
-  for await (const row of readRows(path)) {
+  for await (const row of resultRows(path)) {
     const line = 'value' in row ? (row.value as Partial<OutputLine>) : null;
     if (typeof line?.rollout_id !== 'string' || typeof line.outcome !== 'string') {
       throw new UsageError(

@@ -78,13 +78,14 @@ async function readTail(farm: Farm, runId: string, tails: Map<string, RunTail>):
   tails.set(runId, tail);
   const fresh: Result[] = [];
   const failures: RecentFailure[] = [];
-  for (let count = BATCH; count >= BATCH; ) {
+  let count: number;
+  do {
     const { results, unreadable, last_id } = await farm.results.read(runId, tail.cursor, { count: BATCH });
     fresh.push(...results.map(({ result }) => result));
     failures.push(...unreadable.map(unreadableFailure));
     tail.cursor = last_id;
     count = results.length + unreadable.length;
-  }
+  } while (count >= BATCH);
   tail.recent = [...tail.recent, ...fresh.filter((one) => one.outcome === 'judged')].slice(-MOST_RESULTS);
   return [...failures, ...fresh.flatMap(failureOf)];
 }

@@ -2,11 +2,10 @@
  * `swefarm images convert` by a real Apptainer, from an engine and from an archive. A file is complete or absent, even after a
  * kill; its digest is checked, and the runtime starts it.
  */
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, open, readdir, readFile, utimes, writeFile } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { newId } from '@swefarm/shared';
 import { ensureDocker, importTree, runCommand } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
@@ -14,9 +13,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { inspectSifFiles } from '../../src/apptainer/inspect.ts';
 import { apptainerRuntime } from '../../src/apptainer/runtime.ts';
 import { bareTree } from '../../src/apptainer/tools.ts';
+import { run } from '../../src/run.ts';
 import { describeUnless, NEVER, noApptainer, OPTIONS, runtimeFolders, spec } from '../subject.ts';
 
-const run = promisify(execFile);
 const WORKER = resolve(import.meta.dirname, '../../../worker/bin/swefarm-worker.mjs');
 const socketPath = '/var/run/docker.sock';
 const folder = temporaryFolder('convert');

@@ -58,9 +58,9 @@ function* decoded(bytes: Uint8Array): Generator<string> {
 /** Classes of the typed arrays that artifacts encode, by `dtype`. */
 export const DTYPES = { int8: Int8Array, int32: Int32Array, float32: Float32Array } as const;
 type Packed = InstanceType<(typeof DTYPES)[keyof typeof DTYPES]>;
+const TYPES = Object.entries(DTYPES);
 
-const dtypeOf = (value: unknown): string | undefined =>
-  Object.entries(DTYPES).find(([, type]) => value instanceof type)?.[0];
+const dtypeOf = (value: unknown): string | undefined => TYPES.find(([, type]) => value instanceof type)?.[0];
 const isPacked = (value: unknown): value is Packed => dtypeOf(value) !== undefined;
 
 /** Yields an encoded array. The bytes are little-endian, like x64 and arm64. */

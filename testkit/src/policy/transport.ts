@@ -60,25 +60,29 @@ const TYPES: Record<number, string> = {
   503: 'ServiceUnavailableError',
 };
 
-type Replace = (response: ServerResponse, model: string, headers: Headers) => void;
+type Asked = { model: string; headers: Headers; signal: AbortSignal };
+type Replace = (response: ServerResponse, asked: Asked) => void | Promise<void>;
 
-const reset: Replace = (response) => response.socket?.resetAndDestroy();
+const reset: Replace = (response) => {
+  response.socket?.resetAndDestroy();
+};
 const REPLACING: Partial<Record<Fault['kind'], Replace>> = {
   refuse: reset,
   reset,
   unauthorized: (response) => sendError(response, 401, 'Unauthorized'),
-  model_unknown: (response, model) =>
+  model_unknown: (response, { model }) =>
     sendError(response, 404, `The model \`${model}\` does not exist.`, { param: 'model' }),
-  rate_limited: (response, _, headers) => sendError(response, 429, 'Too many requests', { headers }),
+  rate_limited: (response, { headers }) => sendError(response, 429, 'Too many requests', { headers }),
   server_error: (response) =>
     sendError(response, 500, 'EngineCore encountered an issue. See stack trace (above) for the root cause.'),
-  unavailable: (response, _, headers) =>
+  unavailable: (response, { headers }) =>
     sendError(response, 503, 'The engine is being restarted', { headers }),
   garbage: (response) =>
     sendJson(response, 200, '<html><body>Welcome to the proxy</body></html>', {
       'content-type': 'text/html',
     }),
   no_choices: (response) => sendJson(response, 200, '{"id":"none","object":"chat.completion","choices":[]}'),
+  silence: (_, { signal }) => whenAborted(signal),
 };
 
 /** Applies faults that replace the answer. False when the answer is still needed. */
@@ -88,9 +92,11 @@ export async function sendFault(
   model: string,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (kind === 'silence') await whenAborted(signal);
-  else REPLACING[kind]?.(response, model, retry_after === undefined ? {} : { 'retry-after': retry_after });
-  return kind === 'silence' || kind in REPLACING;
+  const replace = REPLACING[kind];
+  if (!replace) return false;
+  const headers = retry_after === undefined ? {} : { 'retry-after': retry_after };
+  await replace(response, { model, headers, signal });
+  return true;
 }
 
 /** Sends an answer, or breaks it off if the fault demands it. Resolves when it is sent or the client has disconnected. */

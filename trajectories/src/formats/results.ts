@@ -2,8 +2,8 @@
  * Lists the formats of a run's results, and reads their lines. The formats are not in registry.ts, because commands that collect need none
  * of the formats there.
  */
-import { statSync } from 'node:fs';
-import { describeProblems, readRows } from '@swefarm/datasets';
+import { existsSync, statSync } from 'node:fs';
+import { describeProblems, type RawRow, readRows } from '@swefarm/datasets';
 import { type Instance, type RunRecord, UsageError } from '@swefarm/shared';
 import type { OutputLine } from '../output/line.ts';
 import { type Output, type OutputFormat, openOutputFile, readOutputRun } from '../output/output.ts';
@@ -31,14 +31,18 @@ export const RESULT_FORMATS: Readonly<Record<OutputFormat, ResultFormat>> = {
   },
 };
 
+/** Yields the rows of a file of results, which is empty for a run without results. Throws UsageError when the file cannot be read. */
+export async function* resultRows(path: string): AsyncGenerator<RawRow> {
+  if (statSync(path, { throwIfNoEntry: false })?.size !== 0) yield* readRows(path);
+}
+
 /** Yields the lines of an output, which may be gzipped. Throws UsageError when the file cannot be read or is not an output. */
 export async function* readLines(path: string): AsyncGenerator<OutputLine> {
   const run = await readOutputRun(path);
   for (const file of RESULT_FORMATS[run?.rows ?? 'swefarm'].rowFiles(path)) {
-    // Gym's file of failures may be absent, and a run without results has an empty file.
-    const size = statSync(file, { throwIfNoEntry: false })?.size;
-    if (size === 0 || (size === undefined && file !== path)) continue;
-    for await (const read of readRows(file)) {
+    // Gym's file of failures may be absent.
+    if (file !== path && !existsSync(file)) continue;
+    for await (const read of resultRows(file)) {
       if ('problem' in read) throw new UsageError(describeProblems(file, [read.problem], 'nothing was read'));
       // A row of Gym has the output line in its field `swefarm` and the patch in `metadata`.
       const line = (read.value.swefarm ?? read.value) as Partial<OutputLine>;

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { Pause } from './deadline.ts';
-import { startDeadline } from './deadline.ts';
+import { type Pause, startDeadline } from './deadline.ts';
 
 /** A pause that the test starts and ends. */
 function switchable(): Pause & { turn(on: boolean): void } {

@@ -3,8 +3,7 @@ import { openLedger, type TokenLedger } from '@swefarm/policy';
 import { effectiveSampling, type Message, type ToolDefinition } from '@swefarm/shared';
 import { toolDefinitions } from './actions.ts';
 import type { AgentDeps, AgentTask } from './agent.ts';
-import type { Pause } from './deadline.ts';
-import { startDeadline } from './deadline.ts';
+import { type Pause, startDeadline } from './deadline.ts';
 import { type CommandState, NO_COMMANDS } from './execute.ts';
 import type { Prompts } from './prompts.ts';
 

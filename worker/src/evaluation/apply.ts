@@ -48,14 +48,8 @@ export async function applyPatch(
     });
   let output = '';
   if (plan.apply.length === 0) return { applied: true, applied_with: null, output };
-  const added =
-    taken === null
-      ? []
-      : sectionsOf(taken)
-          .map(addedPath)
-          .filter((path) => path !== null);
-  if (added.length > 0)
-    await run(['/bin/bash', '-c', MAKE_WAY], Buffer.from(added.map((path) => `${path}\0`).join('')));
+  const added = taken === null ? [] : pathsOf(sectionsOf(taken).map(addedPath));
+  if (added.length > 0) await run(['/bin/bash', '-c', MAKE_WAY], zeroEnded(added));
   for (const [index, attempt] of (taken === null ? plan.apply : exactAttempts(plan)).entries()) {
     if (index > 0) for (const argv of plan.reset_between) await run(argv);
     const result = await run(attempt.argv);
@@ -95,11 +89,11 @@ export async function withoutRecreated(
 ): Promise<string> {
   const sections = sectionsOf(patch);
   const added = sections.map(addedPath);
-  const paths = added.filter((path) => path !== null);
+  const paths = pathsOf(added);
   if (paths.length === 0) return patch;
   const result = await container.exec(['/bin/bash', '-c', LIST], {
     cwd: container.workdir,
-    stdin: Buffer.from(paths.map((path) => `${path}\0`).join('')),
+    stdin: zeroEnded(paths),
     timeoutMs: LIST_TIMEOUT_MS,
     maxOutputBytes: LIST_OUTPUT_BYTES,
     signal,
@@ -118,6 +112,12 @@ const howItEnded = ({ timedOut, exitCode, truncated }: ExecResult): string =>
       : `exit code ${exitCode}`;
 
 const sectionsOf = (patch: string): string[] => patch.split(/^(?=diff --git )/m);
+
+const pathsOf = (added: readonly (string | null)[]): string[] => added.filter((path) => path !== null);
+
+/** Returns the paths as input for a script; each path ends with a zero byte. */
+const zeroEnded = (paths: readonly string[]): Buffer =>
+  Buffer.from(paths.map((path) => `${path}\0`).join(''));
 
 function addedPath(section: string): string | null {
   try {

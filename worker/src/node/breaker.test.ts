@@ -2,7 +2,7 @@ import { silentLog } from '@swefarm/shared';
 import { expect, test, vi } from 'vitest';
 import { createBreaker, isOfTheNode } from './breaker.ts';
 
-const log = silentLog() as never;
+const log = silentLog();
 const of = (run: string) => ({ run, image: 'a/b', instance: 'i' });
 
 test('3 node failures and a failed check open the breaker; a passed check half-opens it', async () => {

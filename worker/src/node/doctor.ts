@@ -80,12 +80,8 @@ async function diskFinding(config: WorkerConfig): Promise<Finding> {
     const stats = await statfs(config.scratch_dir);
     const free = stats.bavail * stats.bsize;
     const detail = `${(free / 1024 ** 3).toFixed(1)} GiB free at ${config.scratch_dir}`;
-    const warning = {
-      status: 'warn',
-      subject: 'disk',
-      detail: `${detail}; SWE images are 1-5 GiB each`,
-    } as const;
-    return free < LOW_DISK_BYTES ? warning : { status: 'ok', subject: 'disk', detail };
+    if (free >= LOW_DISK_BYTES) return { status: 'ok', subject: 'disk', detail };
+    return { status: 'warn', subject: 'disk', detail: `${detail}; SWE images are 1-5 GiB each` };
   } catch (error) {
     return { status: 'fail', subject: 'disk', detail: errorMessage(error) };
   }

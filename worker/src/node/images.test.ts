@@ -1,8 +1,7 @@
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { loadConfig } from '@swefarm/shared';
+import { loadConfig, silentLog } from '@swefarm/shared';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
-import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { runImages } from './images.ts';
 
@@ -13,7 +12,9 @@ async function readsOfSocket(count: number): Promise<number> {
   await writeFile(program, '#!/bin/sh\n');
   await chmod(program, 0o755);
   const flags = {
-    ...{ runtime: 'docker', images_dir: folder, apptainer_command: program },
+    runtime: 'docker',
+    images_dir: folder,
+    apptainer_command: program,
     apptainer_images: join(folder, '{image}.sif'),
   };
   let reads = 0;
@@ -26,10 +27,8 @@ async function readsOfSocket(count: number): Promise<number> {
     },
   });
   const needed = Array.from({ length: count }, (_, at) => ({ image: `image-${at}`, instances: [] }));
-  const command = {
-    ...{ config, log: pino({ enabled: false }), signal: new AbortController().signal },
-    print: () => undefined,
-  };
+  const { signal } = new AbortController();
+  const command = { config, log: silentLog(), signal, print: () => undefined };
   await expect(runImages('convert', needed, command)).rejects.toThrow('no usable runtime');
   return reads;
 }

@@ -24,9 +24,9 @@ const MISSED_MS = 115_000;
 /** Identifies a worker process in labels of containers, in the journal and in the registry. */
 export type Identity = { farm: string; worker: string; node: string; pid: number; pid_started: string };
 
-export const identify = (farm: string, worker: string, node: string): Identity => ({
-  ...{ farm, worker, node, pid: process.pid, pid_started: ownStartMark() },
-});
+export function identify(farm: string, worker: string, node: string): Identity {
+  return { farm, worker, node, pid: process.pid, pid_started: ownStartMark() };
+}
 
 export type ReaperDeps = {
   runtime: Runtime;

@@ -2,7 +2,14 @@
  * Claims the rollout of a job in the journal. The claim opens an attempt with a nonce, which every later write of the attempt needs. The
  * records of the job are read first, so that a job for another software version costs no attempt.
  */
-import { asksPolicy, type Claim, isDamagedInstance, isNotOurs, type RolloutJob } from '@swefarm/shared';
+import {
+  asksPolicy,
+  type Claim,
+  isDamagedInstance,
+  isNotOurs,
+  type RolloutJob,
+  type RunRecord,
+} from '@swefarm/shared';
 import { isPausedTooLong } from '../agent/policy/pauselimit.ts';
 import { abortOf } from './active.ts';
 import { type AfterAttempt, type AttemptServices, type ClaimedRollout, DONE, HAND_BACK } from './context.ts';
@@ -56,11 +63,7 @@ async function instanceOf(job: RolloutJob, { runs }: AttemptServices['farm']) {
 }
 
 /** Returns a function that claims. Only the claim of a worker that is known to be dead is taken over at once. */
-function claimer(
-  job: RolloutJob,
-  run: ClaimedRollout['run'],
-  services: AttemptServices,
-): () => Promise<Claim> {
+function claimer(job: RolloutJob, run: RunRecord, services: AttemptServices): () => Promise<Claim> {
   const { journal, registry } = services.farm;
   let over = job.passed ?? null;
   return async () => {
@@ -74,7 +77,5 @@ function claimer(
   };
 }
 
-const waitsForPolicy = async (
-  { agent, policy }: ClaimedRollout['run'],
-  services: AttemptServices,
-): Promise<boolean> => asksPolicy(agent.type) && policy !== null && (await isPausedTooLong(policy, services));
+const waitsForPolicy = async ({ agent, policy }: RunRecord, services: AttemptServices): Promise<boolean> =>
+  asksPolicy(agent.type) && policy !== null && (await isPausedTooLong(policy, services));

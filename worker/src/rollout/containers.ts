@@ -167,9 +167,9 @@ export async function startProgram(task: Task, instance: ReadyImage | null): Pro
     pids: Math.min(own.pids, PROGRAM_LIMITS.pids),
     diskBytes: own.diskBytes,
   };
-  const where = { workdir: '/', owner: ownerOf(task), env: {} };
+  const owner = ownerOf(task);
   return task.services.runtime.start(
-    { image, role: 'evaluation', network: 'none', limits, ...where },
+    { image, role: 'evaluation', owner, network: 'none', limits, workdir: '/', env: {} },
     task.signal,
   );
 }

@@ -26,9 +26,9 @@ export const attemptEnd = {
   }),
   /** End of an attempt that costs the rollout none of its budgets. */
   drained: (cause: string | null): AttemptEnd => ({ stage: null, class: 'drained', cause: causeOf(cause) }),
-  failed: ({ stage, message, ...of }: Omit<Failure, 'attempts'>): AttemptEnd => ({
+  failed: ({ stage, class: failureClass, message }: Omit<Failure, 'attempts'>): AttemptEnd => ({
     stage,
-    class: of.class,
+    class: failureClass,
     cause: causeOf(message),
   }),
 };

@@ -9,8 +9,6 @@ import { never, START } from './scripted.ts';
 afterAll(closePolicyConnections);
 
 const LENGTH = "This model's maximum context length is 8192";
-const LONGER = 'is longer than the';
-const OLDER = { object: 'error', code: 400 };
 
 describe('the prompt no longer fits', () => {
   const long: Message[] = [...START, { role: 'assistant', content: 'x' }, { role: 'user', content: 'y' }];
@@ -18,14 +16,20 @@ describe('the prompt no longer fits', () => {
     ['vLLM', sendError(400, `${LENGTH} tokens. However, you requested 9000 tokens`)],
     [
       'vLLM, newer',
-      sendError(400, `The decoder prompt (length 9000) ${LONGER} maximum model length of 8192.`),
+      sendError(400, 'The decoder prompt (length 9000) is longer than the maximum model length of 8192.'),
     ],
     [
       'vLLM, no room for the answer',
       sendError(400, `'max_tokens' or 'max_completion_tokens' is too large: 5000. ${LENGTH} tokens`),
     ],
-    ['vLLM, older form', sendJson({ ...OLDER, message: 'maximum context length is 8192' }, 400)],
-    ['SGLang', sendError(400, `The input (9000 tokens) ${LONGER} model's context length (8192 tokens).`)],
+    [
+      'vLLM, older form',
+      sendJson({ object: 'error', message: 'maximum context length is 8192', code: 400 }, 400),
+    ],
+    [
+      'SGLang',
+      sendError(400, "The input (9000 tokens) is longer than the model's context length (8192 tokens)."),
+    ],
     ['OpenAI', sendError(400, 'Your input is large.', { code: 'context_length_exceeded' })],
     ['plain text', sendText('prompt is too long', 413)],
   ])('%s', async (_, handler) => {

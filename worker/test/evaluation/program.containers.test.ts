@@ -36,8 +36,8 @@ describe.each(['docker', 'rootfs'] as const)('on %s', (name) => {
 
   const run = (source: ProgramSource, log = 'a log', files: Record<string, string> = {}) => {
     const { runtime, image } = at;
-    const limits = spec(image, { role: 'evaluation', limits: PROGRAM_LIMITS, workdir: '/' });
-    const startProgram = () => runtime.start(limits, NEVER);
+    const given = spec(image, { role: 'evaluation', limits: PROGRAM_LIMITS, workdir: '/' });
+    const startProgram = () => runtime.start(given, NEVER);
     const deps = { startProgram, removals, runtime, signal: NEVER };
     return runProgram(source, { log: Buffer.from(log), files }, deps);
   };

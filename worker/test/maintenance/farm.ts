@@ -57,7 +57,7 @@ export async function scene(url?: string): Promise<Scene & { prefix: string; log
 /** Signal of a duty that is never interrupted. */
 export const open = new AbortController().signal;
 
-/** Runs each duty in each of the rounds, in their order. */
+/** Runs all duties `rounds` times, because some duties continue the work of others: one cancels rollouts, and another commits them. */
 export async function runDuties({ deps }: Scene, rounds = 2): Promise<void> {
   const duties = allDuties();
   for (let round = 0; round < rounds; round++) for (const duty of duties) await duty.run(deps, open);

@@ -6,11 +6,8 @@ import { newId } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import { allDuties } from '../../src/maintenance/duties.ts';
 import { DEBTS, type Debt, stateOf } from './debts.ts';
-import { open, openScene, redisUrl, runDuties, type Scene } from './farm.ts';
+import { open, openScene, redisUrl, runDuties } from './farm.ts';
 import { startLeash } from './leash.ts';
-
-/** Some duties continue the work of another one: a deadline cancels, and the cancelled rollouts are committed. */
-const nextMaintainer = (at: Scene): Promise<void> => runDuties(at, 2);
 
 type Fate = 'killed' | 'stopped';
 
@@ -36,14 +33,14 @@ async function play(debt: Debt, commands: number, fate: Fate): Promise<{ state: 
     await dispose();
     await dying;
   }
-  await nextMaintainer(at);
+  await runDuties(at);
   await meanwhile?.();
   if (fate === 'stopped') {
     leash.release();
     await running;
     await dispose();
   }
-  await nextMaintainer(at);
+  await runDuties(at);
   const state = await stateOf(at);
   await at.farm[Symbol.asyncDispose]();
   return { state, passed };

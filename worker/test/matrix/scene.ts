@@ -6,16 +6,9 @@ import { execFileSync } from 'node:child_process';
 import { chmod, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Runtime } from '@swefarm/sandbox';
+import { type Farm, type Instance, newId, type Result, type RunRecord } from '@swefarm/shared';
 import {
-  type Farm,
-  Instance,
-  loadConfig,
-  newId,
-  type Result,
-  type RunRecord,
-  silentLog,
-} from '@swefarm/shared';
-import {
+  bareInstance,
   bareRun,
   commitTree,
   minimalImage,
@@ -25,12 +18,11 @@ import {
   writeTree,
 } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
-import { createWorkerMetrics } from '../../src/metrics/workermetrics.ts';
-import { createNode, type Node } from '../../src/node/node.ts';
+import type { Node } from '../../src/node/node.ts';
 import { attemptRollout } from '../../src/rollout/attempt.ts';
 import type { AfterAttempt } from '../../src/rollout/context.ts';
-import { runRollout } from '../../src/rollout/rollout.ts';
 import { startThreads, type Threads } from '../../src/threads/pool.ts';
+import { openNode } from '../attempts.ts';
 import { openScene } from '../maintenance/farm.ts';
 import { openRuntime } from './runtimes.ts';
 
@@ -175,36 +167,18 @@ export async function openRollouts(machine: Machine, given: RunGiven): Promise<R
     sandbox: { ...bare.sandbox, activate: ':', memory_bytes: 128 * 1024 ** 2, pids: 128, ...given.sandbox },
     ...given.run,
   });
-  const instance = Instance.parse({
-    ...{
-      instance_id: 'own__matrix-1',
-      repo: 'own/matrix',
-      base_commit: 'HEAD',
-      problem_statement: 'Mend it.',
-    },
-    ...{ FAIL_TO_PASS: ['t.py::test_a'], PASS_TO_PASS: [], family: 'custom', image, patch: GOLD },
-    ...{ log_parser: 'parse_log_pytest', eval_script: SCRIPT },
+  const instance = bareInstance({
+    ...{ instance_id: 'own__matrix-1', base_commit: 'HEAD', FAIL_TO_PASS: ['t.py::test_a'] },
+    ...{ image, patch: GOLD, log_parser: 'parse_log_pytest', eval_script: SCRIPT },
     ...given.instance,
   });
   const refs = patches.map((patch, at) => [`${instance.instance_id}.${at}`, patch] as const);
   await farm.runs.create(run, [instance], ...(variants ? [] : [refs]));
   const ids = await farm.groups.rollouts(run.run_id);
-  const flags = {
-    worker_id: `matrix-${newId()}`,
-    node: 'n1',
-    placement: 'off',
-    live_turns: 0,
-    max_pids: MOST_PIDS,
-  };
-  const node = createNode({
-    config: loadConfig('worker', { env: {}, flags }),
-    farm: given.store
-      ? replacing(farm, { artifacts: replacing(farm.artifacts, { put: given.store }) })
-      : farm,
-    ...{ runtime, threads, runRollout, metrics: createWorkerMetrics() },
-    stop: new AbortController().signal,
-    log: silentLog(),
-    isWell: async () => true,
+  const put = given.store;
+  const node = openNode({
+    farm: put ? replacing(farm, { artifacts: replacing(farm.artifacts, { put }) }) : farm,
+    ...{ runtime, threads, flags: { worker_id: `matrix-${newId()}`, max_pids: MOST_PIDS } },
   });
   stack.defer(async () => {
     node.policies[Symbol.dispose]();

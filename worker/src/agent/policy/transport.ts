@@ -1,8 +1,7 @@
 /** Sends one request to a policy endpoint; the answer is whole or streamed. The timeout limits silence; an abort closes the socket. */
 import { AnswerError, type AnswerSink, type EndpointClient, type Post } from '@swefarm/policy';
 import { onAbort } from '@swefarm/shared';
-import type { Pause } from '../deadline.ts';
-import { startDeadline, type Time } from '../deadline.ts';
+import { type Pause, startDeadline, type Time } from '../deadline.ts';
 import { faultOfRequest, PolicyFault } from './fault.ts';
 
 type PostOptions = {
