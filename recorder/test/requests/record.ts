@@ -61,7 +61,8 @@ const ARGUMENTS = ['command', 'cmd'];
 const ENDS = /^(finish|submit)$/;
 const SUMMARY =
   /detailed summary|context checkpoint|state_snapshot|handoff summary|summary of (the|our) conversation|summarize (the|your)|context-aware state summarizer|anchored summary|compress/i;
-const HEADERS = /^(user-agent|x-claude-code-.*|x-codex-turn-metadata|x-session-id|x-parent-session-id|x-openai-subagent)$/;
+const HEADERS =
+  /^(user-agent|x-claude-code-.*|x-codex-turn-metadata|x-session-id|x-parent-session-id|x-openai-subagent)$/;
 
 /** Fills the required arguments that a step does not give. */
 function filled({ function: { parameters } }: ToolDefinition, given: Record<string, unknown>) {
@@ -137,7 +138,8 @@ function sendJson(response: ServerResponse, status: number, value: unknown): voi
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
 }
 
-const record = (value: object): void => appendFileSync(options.out ?? 'requests.jsonl', `${JSON.stringify(value)}\n`);
+const record = (value: object): void =>
+  appendFileSync(options.out ?? 'requests.jsonl', `${JSON.stringify(value)}\n`);
 
 const ENDINGS: [string, Dialect][] = [
   ['/chat/completions', 'chat'],
@@ -147,7 +149,12 @@ const ENDINGS: [string, Dialect][] = [
 
 let count = 0;
 
-async function serveModel(dialect: Dialect, entry: object, body: unknown, response: ServerResponse): Promise<void> {
+async function serveModel(
+  dialect: Dialect,
+  entry: object,
+  body: unknown,
+  response: ServerResponse,
+): Promise<void> {
   const form = DIALECTS[dialect];
   const number = String(++count);
   let request: AgentRequest;
@@ -164,7 +171,8 @@ async function serveModel(dialect: Dialect, entry: object, body: unknown, respon
   const pause = Number(pauses.get(number) ?? 0);
   if (!request.stream) {
     await wait(pause * 1000);
-    if (refused) return sendJson(response, REFUSAL_STATUS[refused], form.refusal(refused, 'scripted refusal'));
+    if (refused)
+      return sendJson(response, REFUSAL_STATUS[refused], form.refusal(refused, 'scripted refusal'));
     return sendJson(response, 200, form.whole(request, answer));
   }
   if (refused && pause === 0)
@@ -176,7 +184,9 @@ async function serveModel(dialect: Dialect, entry: object, body: unknown, respon
     response.write(form.alive(request, answer.id));
   }
   response.end(
-    refused ? form.refusedStream(request, refused, 'scripted refusal') : form.events(request, answer),
+    refused
+      ? form.refusedStream(request, answer.id, refused, 'scripted refusal')
+      : form.events(request, answer),
   );
 }
 
@@ -192,7 +202,8 @@ async function serve(incoming: IncomingMessage, response: ServerResponse): Promi
   record({ ...entry, method: incoming.method });
   if (path.endsWith('/count_tokens')) return sendJson(response, 200, tokenCount(Math.ceil(text.length / 4)));
   if (path.endsWith('/models')) return sendJson(response, 200, modelList('scripted'));
-  if (path.includes('/models/')) return sendJson(response, 200, modelEntry(path.slice(path.lastIndexOf('/') + 1)));
+  if (path.includes('/models/'))
+    return sendJson(response, 200, modelEntry(path.slice(path.lastIndexOf('/') + 1)));
   return sendJson(response, 404, DIALECTS.chat.refusal('unknown', path));
 }
 

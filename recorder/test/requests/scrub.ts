@@ -57,7 +57,10 @@ export function scrub(value: unknown, key = ''): unknown {
   if (typeof value !== 'object' || value === null) return value;
   const entries = Object.entries(value).map(([name, inner]) => {
     // The properties of a schema may have the names of fields, with schemas as values.
-    const field = key === 'properties' || (NAMES.has(name) && typeof inner === 'object' && !Array.isArray(inner)) ? '' : name;
+    const field =
+      key === 'properties' || (NAMES.has(name) && typeof inner === 'object' && !Array.isArray(inner))
+        ? ''
+        : name;
     return [name, scrub(inner, field)];
   });
   return Object.fromEntries(entries);
