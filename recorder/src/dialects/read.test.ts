@@ -1,5 +1,6 @@
 /** What each dialect reads from a request, and what it refuses. */
 import type { Dialect } from '@swefarm/shared';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { BadRequest } from './dialect.ts';
 import { DIALECTS } from './registry.ts';
@@ -349,5 +350,74 @@ describe('hostile requests', () => {
       messages: [{ role: 'user', content: text }],
     });
     expect(performance.now() - started).toBeLessThan(500);
+  });
+
+  test('names of what is dropped are bounded', () => {
+    const tools = Array.from({ length: 1_000 }, (_none, at) => ({ type: `t${at}` }));
+    expect(read('chat', { model: 'm', messages: user, tools }).dropped).toHaveLength(32);
+  });
+
+  const field = fc.constantFrom(
+    ...[
+      'type',
+      'role',
+      'content',
+      'text',
+      'messages',
+      'input',
+      'tools',
+      'name',
+      'function',
+      'arguments',
+      'id',
+    ],
+    ...[
+      'call_id',
+      'tool_calls',
+      'system',
+      'thinking',
+      'summary',
+      'output',
+      'stream_options',
+      'namespace',
+      '__proto__',
+    ],
+  );
+  const word = fc.constantFrom(
+    'user',
+    'assistant',
+    'tool',
+    'system',
+    'message',
+    'function_call',
+    'tool_use',
+    'text',
+  );
+  const { value: anyValue } = fc.letrec((tie) => ({
+    value: fc.oneof({ maxDepth: 6 }, word, fc.jsonValue({ maxDepth: 1 }), tie('list'), tie('object')),
+    list: fc.array(tie('value'), { maxLength: 4 }),
+    object: fc.dictionary(field, tie('value'), { maxKeys: 6 }),
+  }));
+  test.each(DIALECT_NAMES)('%s reads any JSON, or refuses it as a bad request', (dialect) => {
+    const like = (key: string, value: unknown) => ({ ...BODIES[dialect], [key]: value });
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          anyValue,
+          fc.tuple(field, anyValue).map(([key, value]) => like(key, value)),
+        ),
+        (body) => {
+          try {
+            const { messages, tools } = read(dialect, JSON.parse(JSON.stringify(body) ?? 'null'));
+            expect(messages.length).toBeGreaterThan(0);
+            for (const { role } of messages) expect(['system', 'user', 'assistant', 'tool']).toContain(role);
+            for (const tool of tools) expect(tool.type).toBe('function');
+          } catch (error) {
+            expect(error).toBeInstanceOf(BadRequest);
+          }
+        },
+      ),
+      { numRuns: 2_000 },
+    );
   });
 });

@@ -7,6 +7,7 @@ import {
   type Fields,
   isFields,
   listOf,
+  namesOf,
   requireBody,
   requireFields,
   requireName,
@@ -155,6 +156,6 @@ export function readResponses(value: unknown): AgentRequest {
     callsAllowed: body.tool_choice !== 'none',
     maxTokens: tokensOf(body.max_output_tokens, 'max_output_tokens'),
     streamUsage: true,
-    dropped: [...dropped],
+    dropped: namesOf(dropped),
   };
 }
