@@ -202,6 +202,7 @@ describe('tools of other kinds', () => {
         { type: 'custom_tool_call_output', call_id: 'c1', output: 'done' },
         { type: 'function_call', call_id: 'c2', name: 'spawn', namespace: 'agents', arguments: '{}' },
         { type: 'web_search_call', id: 'ws' },
+        { type: 'additional_tools', tools: [{ type: 'function', name: 'late' }] },
       ],
       tools: [
         { type: 'custom', name: 'apply_patch', description: 'Patches.', format: { type: 'grammar' } },
@@ -215,12 +216,13 @@ describe('tools of other kinds', () => {
     expect(tools.map((tool) => tool.function)).toEqual([
       { name: 'apply_patch', description: 'Patches.', parameters: input },
       { name: 'agents__spawn', description: '', parameters: object },
+      { name: 'late', description: '', parameters: object },
     ]);
     expect(Object.fromEntries(shapes)).toEqual({
       apply_patch: { kind: 'custom', name: 'apply_patch', namespace: null },
       agents__spawn: { kind: 'function', name: 'spawn', namespace: 'agents' },
     });
-    expect(dropped).toEqual(['item web_search_call', 'tool web_search', 'tool apply_patch (second)']);
+    expect(dropped).toEqual(['tool web_search', 'tool apply_patch (second)', 'item web_search_call']);
     expect(messages.flatMap(({ tool_calls }) => tool_calls ?? [])).toEqual([
       call('c1', 'apply_patch', '{"input":"*** \\"x\\""}'),
       call('c2', 'agents__spawn', '{}'),
