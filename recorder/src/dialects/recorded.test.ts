@@ -124,4 +124,8 @@ describe('recorded requests', () => {
       dropped: [...new Set(exchanges.flatMap(({ request }) => request.dropped))],
     }).toEqual({ dropped: [], ...expected });
   });
+
+  test.each(Object.keys(RUNS))('%s contains no sentence of an agent', (run) => {
+    expect(JSON.stringify(readRecorded(run))).not.toMatch(/ (the|you|your|should|must|this|that|with) /i);
+  });
 });
