@@ -1,1 +1,11 @@
-export type { PolicyLine, RecordedReply, Recorder, RecorderOptions, RolloutOver } from './recorder.ts';
+export type {
+  Continued,
+  NoRoom,
+  PolicyLine,
+  PolicyPoint,
+  PolicyRequest,
+  RecordedReply,
+  Recorder,
+  RecorderOptions,
+  RolloutOver,
+} from './recorder.ts';
