@@ -3,15 +3,15 @@ import { composeLines } from '../lines/compose.ts';
 import type { Recorder, RecorderOptions } from '../recorder.ts';
 import { lineFactsOf, requireTrainedLines } from './facts.ts';
 import { Recording } from './recording.ts';
-import { createRequests } from './requests.ts';
+import { Requests } from './requests.ts';
 
 export function openRecorder(options: RecorderOptions): Recorder {
   const recording = new Recording(options);
-  const requests = createRequests(options, recording);
+  const requests = new Requests(options, recording);
   const { tree } = recording;
   const lines = () => composeLines(tree.answers, options.trainLines);
   return {
-    handle: requests.handle,
+    handle: (request, response) => requests.handle(request, response),
     close: (why) => recording.close(why),
     over: recording.over,
     idle: () => recording.idle(),

@@ -16,7 +16,6 @@ const ROUTES: Readonly<Record<string, Dialect>> = {
   '/messages': 'messages',
 };
 const COUNT_ROUTE = '/messages/count_tokens';
-const MODELS_ROUTE = '/models';
 
 const SILENCE = { head: 2_000, alive: 15_000 };
 const MOST_PATHS = 10;
@@ -24,88 +23,110 @@ const PATH_LENGTH = 100;
 /** Bytes of JSON for one token, where the length of a prompt is only estimated. */
 const BYTES_PER_TOKEN = 3.5;
 
-export function createRequests(options: RecorderOptions, recording: Recording) {
-  const counts = { requests: 0, refused: 0 };
-  const unknownPaths = new Map<string, number>();
-  const readBody = createBodyReader();
-  const signOf = createSigns(options.card);
-  const model = options.trajectory.model ?? options.card.name;
+export class Requests {
+  readonly #options: RecorderOptions;
+  readonly #recording: Recording;
+  readonly #readBody = createBodyReader();
+  readonly #signOf: ReturnType<typeof createSigns>;
+  readonly #unknownPaths = new Map<string, number>();
+  #requests = 0;
+  #refused = 0;
 
-  const refuse = (response: ServerResponse, form: DialectForm, refused: Refused, message: string) => {
-    counts.refused++;
-    return sendRefusal(response, form, { refused, message });
-  };
+  constructor(options: RecorderOptions, recording: Recording) {
+    this.#options = options;
+    this.#recording = recording;
+    this.#signOf = createSigns(options.card);
+  }
 
-  const countPath = (path: string): void => {
-    const known = unknownPaths.has(path) || unknownPaths.size < MOST_PATHS - 1;
-    const key = known ? path : '(others)';
-    unknownPaths.set(key, (unknownPaths.get(key) ?? 0) + 1);
-  };
+  /** Never throws. A request whose connection breaks gets no answer. */
+  handle(request: IncomingMessage, response: ServerResponse): void {
+    response.on('error', () => undefined);
+    this.#serve(request, response).catch(() => response.destroy());
+  }
 
-  const answer = async (request: IncomingMessage, response: ServerResponse, dialect: Dialect) => {
-    const form = DIALECTS[dialect];
-    counts.requests++;
-    if (recording.isEnded) return await refuse(response, form, 'over', 'the rollout is over');
-    const asked = form.read(await readBody(request));
-    const asking = recording.ask(asked, signOf(request.headers, dialect));
-    const outcome = asking.outcome.then((end) => {
-      if ('refused' in end) counts.refused++;
-      return end;
-    });
-    const silence = options.silenceMs ?? SILENCE;
-    if (await deliver(response, { form, request: asked, id: asking.id, silence }, outcome))
-      asking.delivered();
-  };
+  counts() {
+    const unknownPaths = Object.fromEntries(this.#unknownPaths);
+    return { requests: this.#requests, refused: this.#refused, unknownPaths };
+  }
 
-  const countTokens = async (request: IncomingMessage, response: ServerResponse) => {
-    const asked = DIALECTS.messages.read(await readBody(request));
-    const known = recording.isEnded ? null : await rendered(options, asked);
-    await sendJson(response, 200, { input_tokens: known ?? estimate(asked) });
-  };
-
-  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<unknown> => {
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = pathOf(request.url ?? '/');
     const dialect = Object.hasOwn(ROUTES, path) ? ROUTES[path] : undefined;
     const form = DIALECTS[dialect ?? (path === COUNT_ROUTE ? 'messages' : 'chat')];
-    if (request.headers.upgrade !== undefined)
-      return await sendJson(response, 426, form.refusal('unknown', 'no websockets'), { connection: 'close' });
+    const isModel = request.method === 'GET' && /^\/models(\/|$)/.test(path);
+    const isPost = request.method === 'POST' && (dialect !== undefined || path === COUNT_ROUTE);
+    const refusal = this.#refusalOf(request, isModel || isPost);
+    if (refusal) {
+      this.#refused++;
+      if (refusal.status === 404) this.#countPath(`${request.method} ${path}`);
+      await sendJson(response, refusal.status, form.refusal(refusal.why, refusal.message), CLOSE);
+    } else if (isModel) {
+      const id = path.slice('/models/'.length);
+      await sendJson(response, 200, id === '' ? modelList(this.#modelName()) : modelEntry(id));
+    } else {
+      await this.#servePost(request, response, { dialect, form });
+    }
+  }
+
+  /** Returns why a request is refused before its body is read; null: it is not. */
+  #refusalOf(request: IncomingMessage, isKnown: boolean): EarlyRefusal | null {
+    const { upgrade, 'content-encoding': encoding = 'identity' } = request.headers;
+    if (upgrade !== undefined) return { status: 426, why: 'unknown', message: 'no websockets' };
+    if (!isKnown) return { status: 404, why: 'unknown', message: 'no such path' };
+    if (!hasKey(request, this.#options.key))
+      return { status: 401, why: 'bad_request', message: 'another key' };
+    if (encoding === 'identity') return null;
+    return { status: 415, why: 'bad_request', message: 'send the body without content-encoding' };
+  }
+
+  async #servePost(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { dialect, form }: { dialect: Dialect | undefined; form: DialectForm },
+  ): Promise<void> {
     try {
-      const isPost = request.method === 'POST' && (dialect !== undefined || path === COUNT_ROUTE);
-      const isModel =
-        request.method === 'GET' && (path === MODELS_ROUTE || path.startsWith(`${MODELS_ROUTE}/`));
-      if (!isPost && !isModel) {
-        countPath(`${request.method} ${path}`.slice(0, PATH_LENGTH));
-        return await refuse(response, form, 'unknown', 'no such path');
-      }
-      if (!hasKey(request, options.key)) {
-        counts.refused++;
-        return await sendJson(response, 401, form.refusal('bad_request', 'another key'), CLOSE);
-      }
-      if (isModel) {
-        const id = path.slice(MODELS_ROUTE.length + 1);
-        return await sendJson(response, 200, id === '' ? modelList(model) : modelEntry(id));
-      }
-      if (!['identity', undefined].includes(request.headers['content-encoding'])) {
-        counts.refused++;
-        return await sendJson(response, 415, form.refusal('bad_request', 'content-encoding'), CLOSE);
-      }
-      return dialect ? await answer(request, response, dialect) : await countTokens(request, response);
+      if (dialect) await this.#answer(request, response, dialect);
+      else await this.#countTokens(request, response);
     } catch (error) {
       if (!(error instanceof BadRequest)) throw error;
+      this.#refused++;
       response.setHeader('connection', 'close');
-      return await refuse(response, form, 'bad_request', error.message);
+      await sendRefusal(response, form, { refused: 'bad_request', message: error.message });
     }
-  };
+  }
 
-  return {
-    /** Never throws. A request whose connection breaks gets no answer. */
-    handle(request: IncomingMessage, response: ServerResponse): void {
-      response.on('error', () => undefined);
-      serve(request, response).catch(() => response.destroy());
-    },
-    counts: () => ({ ...counts, unknownPaths: Object.fromEntries(unknownPaths) }),
-  };
+  async #answer(request: IncomingMessage, response: ServerResponse, dialect: Dialect): Promise<void> {
+    const form = DIALECTS[dialect];
+    this.#requests++;
+    const asked = form.read(await this.#readBody(request));
+    const { id, outcome, delivered } = this.#recording.ask(asked, this.#signOf(request.headers, dialect));
+    const counted = outcome.then((end) => {
+      if ('refused' in end) this.#refused++;
+      return end;
+    });
+    const silence = this.#options.silenceMs ?? SILENCE;
+    if (await deliver(response, { form, request: asked, id, silence }, counted)) delivered();
+  }
+
+  async #countTokens(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const asked = DIALECTS.messages.read(await this.#readBody(request));
+    const known = this.#recording.isEnded ? null : await rendered(this.#options, asked);
+    await sendJson(response, 200, { input_tokens: known ?? estimate(asked) });
+  }
+
+  #countPath(path: string): void {
+    const short = path.slice(0, PATH_LENGTH);
+    const isCounted = this.#unknownPaths.has(short) || this.#unknownPaths.size < MOST_PATHS - 1;
+    const key = isCounted ? short : '(others)';
+    this.#unknownPaths.set(key, (this.#unknownPaths.get(key) ?? 0) + 1);
+  }
+
+  #modelName(): string {
+    return this.#options.trajectory.model ?? this.#options.card.name;
+  }
 }
+
+type EarlyRefusal = { status: number; why: Refused; message: string };
 
 const CLOSE = { connection: 'close' };
 
