@@ -41,7 +41,7 @@ export async function deliver(
   if (!isOpen(response)) return false;
   if (!('answer' in end)) {
     if (!begun) return await sendRefusal(response, form, end);
-    return await ended(response, form.refusedStream(request, end.refused, end.message));
+    return await ended(response, form.refusedStream(request, id, end.refused, end.message));
   }
   if (!begun) begin();
   return await ended(response, form.events(request, end.answer));
