@@ -5,6 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { createGzip, gunzip } from 'node:zlib';
 import { errorMessage, SwefarmError } from '../failures/errors.ts';
+import { allTurns } from '../records/lines.ts';
 import type { Report } from '../records/report.ts';
 import type { RewardFacts, Seconds } from '../records/result.ts';
 import type { Trajectory } from '../records/trajectory.ts';
@@ -124,7 +125,7 @@ const SPARE = 1024;
 
 /** Decodes the typed arrays, which only turns contain. A reviver of JSON.parse would take several times as long. */
 function decodeTokens(trajectory: Trajectory | null): void {
-  for (const { tokens } of trajectory?.turns ?? []) {
+  for (const { tokens } of trajectory ? allTurns(trajectory) : []) {
     if (!tokens) continue;
     decodeFields(tokens);
     if (tokens.routed_experts) decodeFields(tokens.routed_experts);
