@@ -67,6 +67,8 @@ export interface Policy {
 
 /** A policy that is asked by several lines of requests side by side. */
 export interface PolicyOfLines extends Policy {
+  /** Returns the most tokens of prompt and answer at the endpoint; null: not known. */
+  modelLength(): Promise<number | null>;
   /**
    * Opens a line of requests beside the one of `complete`: callers append to its messages only, and send one request at a time. The lines
    * share endpoint, patience and pauses. `after`: the answer that the line continues; absent: it begins with a whole prompt.

@@ -40,6 +40,7 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): PolicyOfLine
     throughput: () => ({ ...received }),
     complete: (messages, tools, signal) => only({ messages, tools, signal }),
     openLine,
+    modelLength: context.modelLength,
     countTokens: (messages, tools, signal) => countTokens(context, { messages, tools, signal }),
     detokenize: (ids, signal) => detokenize(context.clientAt(binding.url), config.model, ids, signal),
     [Symbol.dispose]: () => binding[Symbol.dispose](),

@@ -75,6 +75,7 @@ export function openTurnContext(config: PolicyConfig, deps: PolicyDeps) {
     clientAt: cachedClient(deps),
     openVersions: createVersions(config, deps),
     turnClients: clients.get,
+    modelLength,
     /** @param after the answer that the line continues; absent: the line begins with a whole prompt */
     openLine(after?: Continued): LazyTurnClient {
       return createLazy(async () => (await clients.get()).open(after)).get;
