@@ -24,6 +24,13 @@ export { openRenderer } from './template/renderer.ts';
 export { type ExpertMode, expertModeOf } from './tokens/expertrows.ts';
 export { ID_BYTES } from './tokens/experts.ts';
 export { GrowableText } from './tokens/growable.ts';
-export { cumulative, openLedger, recordTokens, TokenBreak, type TokenLedger } from './tokens/ledger.ts';
+export {
+  cumulative,
+  openLedger,
+  type ReplyTokens,
+  recordTokens,
+  TokenBreak,
+  type TokenLedger,
+} from './tokens/ledger.ts';
 export type { Continued, TurnClient, TurnClients, TurnPoint, TurnReply } from './turnclient.ts';
 export { NO_LIMITS, type TokenLimits } from './turnsampling.ts';

@@ -1,3 +1,5 @@
+export { openRecorder } from './endpoint/openrecorder.ts';
+export { createRecorderServer } from './endpoint/server.ts';
 export type {
   Continued,
   NoRoom,

@@ -101,6 +101,8 @@ export type RecorderOptions = {
   onTurn?: (trajectory: Trajectory, turn: Turn) => void;
   /** Aborted: requests to the policy end, and their agents' requests get the refusal. */
   signal: AbortSignal;
+  /** Returns the seconds in which the policy was paused, which do not count as model seconds; absent: 0. */
+  pausedSeconds?(): number;
   /** Milliseconds of silence before the head of a stream, and between signs of life; absent: 2,000 and 15,000. */
   silenceMs?: { head: number; alive: number };
 };
