@@ -141,6 +141,7 @@ function answerOf(row: InputRow, { result, content }: Taken, instance: Instance,
       noPersist: false,
       terminal: cause.terminal === true || cause.class === 'early_stop',
     },
+    lines: 'main',
     trajectory: record.kind !== 'training',
   };
 }
