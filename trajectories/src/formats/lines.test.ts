@@ -117,7 +117,7 @@ test('atif: other lines are embedded trajectories, and a step of another line is
   ]);
 });
 
-test('nemo-gym: the answer is the main line, and the other lines follow with output items of their own', async () => {
+test('nemo-gym: the answer is the main line, and the other lines have outputs of their own', async () => {
   const [row] = await rowsIn(await exported('nemo-gym', 'all'));
   const idsIn = (output: Read[]) =>
     output

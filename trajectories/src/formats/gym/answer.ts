@@ -14,7 +14,7 @@ import {
   successOf,
 } from '@swefarm/shared';
 import type { LineChoice } from '../../export/lines.ts';
-import { float } from './json.ts';
+import { float, type Piece } from './json.ts';
 import { linePieces, outputPieces } from './output.ts';
 import { conversationOf, toolItem } from './responseitems.ts';
 import type { GymRow } from './row.ts';
@@ -45,8 +45,6 @@ export type Unjudged = {
   /** True if the collector does not store the row and requests it again on resume. */
   noPersist?: boolean;
 };
-
-export type Piece = string | Buffer;
 
 /** Returns whether at least one model call of the main line has token ids; NeMo RL rejects a sample without token ids. */
 export const hasTrainedTurn = (content: ArtifactContent | null): boolean =>

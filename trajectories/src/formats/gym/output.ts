@@ -1,9 +1,8 @@
 /** Writes the output items of a line with their token ids, and the list of the lines beside the main line. */
 import { jsonText, ownTurns, type TurnTokens, type WholeLine } from '@swefarm/shared';
 import { type LineChoice, lineFacts, sampledTokens } from '../../export/lines.ts';
-import type { Piece } from './answer.ts';
 import { openExpertTable } from './experts.ts';
-import { JsonList, single } from './json.ts';
+import { JsonList, type Piece, single } from './json.ts';
 import { type Conversation, conversationOf } from './responseitems.ts';
 
 /** Yields the items of the line's own answers, without brackets. Their prompts contain the tokens of the lines that the line continues. */
