@@ -19,6 +19,7 @@ export {
   merge,
   newRunRecord,
   recordFromSettings,
+  requireCountableCost,
   requireKnownKeys,
   requireSameSettings,
   runSettings,

@@ -74,6 +74,7 @@ export function recordFromSettings(
   const policy = policySettings(settings, apiKeyRef);
   const ownKeys = Object.keys(SETTABLE).filter((key) => SETTABLE[key] === true);
   const raw = {
+    needs: levelOf(asTree(settings.agent)),
     ...Object.fromEntries(ownKeys.map((key) => [key, settings[key]])),
     group_size: settings.group_size ?? 1,
     format: 'swefarm-run-1',
@@ -88,8 +89,30 @@ export function recordFromSettings(
   };
   const parsed = RunRecord.safeParse(raw);
   if (!parsed.success) throw new UsageError(issues(parsed.error));
+  requireCard(parsed.data);
   checkOverrides(parsed.data.reward.overrides);
   return parsed.data;
+}
+
+/** Returns the level that a worker must understand: workers of level 1 know neither these agents nor these limits. */
+const levelOf = ({ type, answer_limit: answers, cost_limit: cost }: SettingsTree): number =>
+  type === 'installed' || (answers ?? cost ?? null) !== null ? 2 : 1;
+
+function requireCard({ agent: { type, card } }: RunRecord): void {
+  if (type === 'installed' && card === null)
+    throw new UsageError(
+      'agent installed needs a card: name one with --agent NAME (swefarm agents list), or give --agent-card FILE',
+    );
+  if (type !== 'installed' && card !== null)
+    throw new UsageError(`agent ${type} takes no card: agent.card is for agent installed`);
+}
+
+/** Throws UsageError if the run limits the cost of its rollouts, and the price of its model is unknown. Call it when the price is set. */
+export function requireCountableCost({ agent, policy }: Pick<RunRecord, 'agent' | 'policy'>): void {
+  if (agent.cost_limit === null || policy?.price) return;
+  throw new UsageError(
+    `--cost-limit (agent.cost_limit) needs the price of the model ${policy?.model ?? ''}: give --prices FILE (docs/collection.md#prices)`,
+  );
 }
 
 /** Returns null if the agent uses no policy. Throws UsageError if the endpoint or the model is missing. */

@@ -8,7 +8,7 @@ export {
   type Excess,
   instanceBeyondCeiling,
 } from './config/ceilings.ts';
-export { environmentSecret, inheritedEnvironment } from './config/environment.ts';
+export { childEnvironment, environmentSecret, inheritedEnvironment } from './config/environment.ts';
 export {
   configOptions,
   describeConfig,

@@ -42,6 +42,8 @@ const GRADING: Rooms = {
 
 const POLICY: Rooms = { toolcalls: [] };
 
+const AGENTS: Rooms = { '': [], card: [''], store: [''], install: ['', 'card', 'store'] };
+
 const RECORDER: Rooms = { dialects: [], lines: ['dialects'], '': [], endpoint: ['', 'dialects', 'lines'] };
 
 const SANDBOX: Rooms = {
@@ -137,6 +139,7 @@ const whole = (of: string, rooms: Rooms): Rooms =>
 export const ROOMS: Rooms = {
   ...whole('shared', SHARED),
   ...whole('policy', POLICY),
+  ...whole('agents', AGENTS),
   ...whole('recorder', RECORDER),
   ...whole('sandbox', SANDBOX),
   ...whole('grading', GRADING),

@@ -28,8 +28,11 @@ export const AgentConfig = z.object({
     z.enum(AGENT_NAMES).default(DEFAULT_AGENT),
     { choices: agentsWith({ byName: true }) },
   ),
-  /** Card of an agent that comes as a program, for type `installed`. */
-  card: AgentCard.nullable().default(null),
+  card: setting(
+    null,
+    'card of an agent that comes as a program, for type installed',
+    AgentCard.nullable().default(null),
+  ),
   /** Values of the card's options. */
   options: setting(
     '--agent-option <key=value>',

@@ -1,0 +1,65 @@
+/** Decides what the lines of a rollout are for, by the headers of their requests and by how they relate to each other. */
+import type { LineKind } from '@swefarm/shared';
+import type { Answer } from './answer.ts';
+import type { Chain } from './chains.ts';
+import { isSameMessage } from './echo.ts';
+
+/** Returns the kind of each chain, in order. */
+export function kindsOf(chains: readonly Chain[], answers: readonly Answer[]): Map<Chain, LineKind> {
+  const kinds = new Map<Chain, LineKind>();
+  const cited = new Set(answers.map(({ asked }) => asked.match.cites));
+  const chainOf = new Map(chains.flatMap((chain) => chain.answers.map((answer) => [answer, chain])));
+  const withTools = chains.some(({ answers: [first] }) => first.asked.tools.length > 0);
+  const mains: Chain[] = [];
+  for (const chain of chains) {
+    const [first] = chain.answers;
+    const { kin, cites } = first.asked.match;
+    const inherited = (answer: Answer | null): LineKind => {
+      const kind = answer && kinds.get(chainOf.get(answer) as Chain);
+      return kind && kind !== 'abandoned' ? kind : 'main';
+    };
+    const decide = (): LineKind => {
+      const { sign } = first.asked;
+      if (sign === 'foreign') return 'foreign';
+      if (isAbandoned(chain)) return 'abandoned';
+      if (sign !== null) return sign;
+      if (first.asked.tools.length === 0 && withTools) {
+        return cited.has(first) || first.match.matched === 'other_tools' ? 'summary' : 'side';
+      }
+      if (chain.answers.length === 1 && cited.has(first)) return 'summary';
+      if (chain.from) return inherited(chain.from.answer);
+      if (kin) return inherited(kin);
+      if (mains.length === 0 || cites) return 'main';
+      return isCondensed(chain, mains) ? 'main' : 'subagent';
+    };
+    const kind = decide();
+    kinds.set(chain, kind);
+    if (kind === 'main') mains.push(chain);
+  }
+  return kinds;
+}
+
+/**
+ * Returns whether the agent dropped the last answer: the agent went on with the same history without it. An answer to exactly the same
+ * history replaces it only if the agent continued that one, or could not read this one.
+ */
+function isAbandoned({ answers }: Chain): boolean {
+  const last = answers.at(-1) as Answer;
+  if (hasContinuation(last)) return false;
+  const { history } = last.asked;
+  const siblings = history.asked.flatMap(({ answer }) => (answer && answer !== last ? [answer] : []));
+  if (siblings.some((one) => hasContinuation(one) || (last.malformed && one.number > last.number)))
+    return true;
+  return history.after.some(({ answer, message }) => !answer && message?.role !== 'assistant');
+}
+
+const hasContinuation = ({ history }: Answer): boolean => history.after.length > 0;
+
+/** Returns whether a whole prompt replaces the history of the main line: it begins alike, and the main line does not go on beside it. */
+function isCondensed({ answers: [first] }: Chain, mains: readonly Chain[]): boolean {
+  const opening = first.match.tail[0];
+  const beside = mains.flatMap((main) => main.answers).some(({ number }) => number > first.number);
+  const [main] = mains;
+  const known = main?.answers[0].match.tail[0];
+  return !beside && opening !== undefined && known !== undefined && isSameMessage(opening, known);
+}
