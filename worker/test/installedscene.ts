@@ -10,8 +10,8 @@ import {
   type ScriptedPolicy,
   type ScriptedPolicyOptions,
   startScriptedPolicy,
-  toyCard,
   type TurnInput,
+  toyCard,
 } from '@swefarm/testkit';
 import { afterAll, onTestFinished } from 'vitest';
 import { openNode, submitOne } from './attempts.ts';
@@ -62,12 +62,18 @@ export async function rollOut(machine: Machine, trial: Trial = {}) {
   });
   onTestFinished(() => server[Symbol.asyncDispose]());
   const { farm } = await scene();
-  const config = { urls: [server.url], model: 'm', token_mode: 'token-in', require_tokens: true, patience: 5 };
+  const config = {
+    urls: [server.url],
+    model: 'm',
+    token_mode: 'token-in',
+    require_tokens: true,
+    patience: 5,
+  };
   const run = bareRun({
     group_size: 1,
-    agent: { ...bareRun().agent, type: 'installed', card: toyCard(words, card), ...agent },
+    agent: { ...bareRun().agent, ...agent, type: 'installed', card: toyCard(words, card) },
     policy: PolicyConfig.parse({ ...config, ...trial.policy }),
-    sandbox: { ...bareRun().sandbox, activate: 'export PATH; ACTIVATED=1' },
+    sandbox: { ...bareRun().sandbox, activate: 'export ACTIVATED=1' },
   });
   const instance = bareInstance({
     ...{ instance_id: 'own__toy-1', base_commit: 'HEAD', FAIL_TO_PASS: ['t.py::test_a'] },
