@@ -51,5 +51,6 @@ function longestContinuations(answers: readonly Answer[]): Map<Answer, Answer> {
 function isBetter(one: Answer, best: Answer, parent: Answer, lengths: ReadonlyMap<Answer, number>): boolean {
   const isOwn = ({ asked }: Answer): number => (asked.sign === parent.asked.sign ? 1 : 0);
   if (isOwn(one) !== isOwn(best)) return isOwn(one) > isOwn(best);
-  return (lengths.get(one) ?? 0) > (lengths.get(best) ?? 0);
+  const [length = 0, longest = 0] = [lengths.get(one), lengths.get(best)];
+  return length > longest || (length === longest && one.asked.number > best.asked.number);
 }

@@ -40,12 +40,12 @@ export function kindsOf(chains: readonly Chain[], answers: readonly Answer[]): M
 }
 
 /**
- * Returns whether the agent dropped the last answer: it went on with the same history without the answer. An answer to exactly the same
- * history replaces the last one only if the agent went on with it later, or if the last one could not be read.
+ * Returns whether the agent dropped the only answer of a chain: it went on with the same history without the answer. An answer to exactly
+ * the same history replaces it only if the agent went on with that one later, or if this one could not be read.
  */
 function isAbandoned({ answers }: Chain, all: readonly Answer[]): boolean {
-  const last = answers.at(-1) as Answer;
-  if (last.history.after.length > 0) return false;
+  const [last] = answers;
+  if (answers.length > 1 || last.history.after.length > 0) return false;
   const { history } = last.asked;
   const later = all.filter(({ number }) => number > last.number);
   const isReplaced = history.asked.some(({ answer }) => {
