@@ -12,8 +12,8 @@ import { runProgram } from './run.ts';
 const KEYS = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
 /** What stays the same when a lock is made again. */
-export type PythonRequest = Pick<PythonLock, 'version' | 'wish' | 'python' | 'programs' | 'data' | 'drop'> & {
-  source: { folders: string[] } | null;
+export type PythonRequest = Pick<PythonLock, 'version' | 'wish' | 'python' | 'programs' | 'drop'> & {
+  source: { folders: string[]; revision: string } | null;
 };
 
 /**

@@ -108,14 +108,8 @@ async function removeAll(folder: string, patterns: readonly string[]): Promise<v
   }
 }
 
-async function copyPrograms({ python, programs, data }: PythonLock, root: string, folder: string) {
-  for (const path of data) {
-    await cp(join(root, path), join(folder, path.replace(/^usr\//, '')), {
-      recursive: true,
-      verbatimSymlinks: true,
-    });
-  }
-  const copied = programs.map((path) => `bin/${basename(path)}`);
+async function copyPrograms({ python, programs }: PythonLock, root: string, folder: string) {
+  const copied = programs.map((path) => `programs/${basename(path)}`);
   for (const [index, path] of programs.entries()) await cp(join(root, path), join(folder, copied[index] ?? ''));
   return [`bin/python${python}`, ...copied];
 }
@@ -131,7 +125,7 @@ async function copySource({ source }: PythonLock, folder: string, build: PythonB
   if (digest === source.sha256) return;
   throw new SwefarmError(
     'source_differs',
-    `${build.source} is not the version of the lock: digest ${digest}, the lock has ${source.sha256}; check that version out, or make a lock of this one`,
+    `${build.source} has not the files of revision ${source.revision}: their digest is ${digest}, that of the lock ${source.sha256}; check the revision out, or make a lock of these files`,
   );
 }
 

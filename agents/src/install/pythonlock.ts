@@ -36,12 +36,14 @@ export const PythonLock = z.strictObject({
   ),
   /** The one wheel of each package that is installed. */
   wheels: z.array(z.strictObject({ name: packageName, version: z.string(), sha256 })),
-  /** Programs of the Debian packages that are copied to `bin`, and folders or files that are copied as they are. */
+  /** Programs of the Debian packages that are copied to `programs`. */
   programs: z.array(inner).default([]),
-  data: z.array(inner).default([]),
   /** Patterns of paths below the folder of Python packages that are removed; `**` stands for any folders. */
   drop: z.array(inner).default([]),
   /** Folders of a checkout that are copied to `src`, for an agent that is on no registry, with the digest of the folders. */
-  source: z.strictObject({ folders: z.array(inner).min(1), sha256 }).nullable().default(null),
+  source: z
+    .strictObject({ folders: z.array(inner).min(1), revision: z.string().min(1), sha256 })
+    .nullable()
+    .default(null),
 });
 export type PythonLock = z.infer<typeof PythonLock>;
