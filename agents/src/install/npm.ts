@@ -1,7 +1,7 @@
 /** Bundles of packages of the configured npm registry. The npm of this machine fetches them, so its proxy and credentials apply. */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -24,6 +24,8 @@ export const NpmLock = z.strictObject({
   requests: z.record(z.string(), z.string()),
   /** Paths that are removed after the packages are unpacked, because the agent does not use them in a sandbox. */
   drop: z.array(SafePath).default([]),
+  /** Files that their package does not mark as programs. */
+  executable: z.array(SafePath).default([]),
   packages: z.array(Package),
 });
 export type NpmLock = z.infer<typeof NpmLock>;
@@ -45,6 +47,7 @@ export async function buildNpm(lock: NpmLock, folder: string, { signal, log }: B
   }
   await rm(archives, { recursive: true });
   for (const path of lock.drop) await rm(join(folder, path), { recursive: true, force: true });
+  for (const path of lock.executable) await chmod(join(folder, path), 0o755);
 }
 
 async function fetchPackage(

@@ -71,10 +71,11 @@ export class HistoryTree {
     return answer;
   }
 
-  /** Removes a request that got no answer. */
+  /** Removes a request that got no answer, and its messages that no other request has. */
   drop(asked: Asked): void {
-    const at = asked.history.asked.indexOf(asked);
-    if (at !== -1) asked.history.asked.splice(at, 1);
+    remove(asked.history.asked, asked);
+    for (let at: History = asked.history; at.before && isUnused(at); at = at.before)
+      remove(at.before.after, at);
   }
 
   #match(place: {
@@ -121,6 +122,14 @@ export class HistoryTree {
 
 /** Fewest characters of a summary: a shorter text may be in any prompt. */
 const SHORTEST_SUMMARY = 40;
+
+const isUnused = ({ after, asked, answer }: History): boolean =>
+  after.length === 0 && asked.length === 0 && answer === null;
+
+function remove<T>(list: T[], item: T): void {
+  const at = list.indexOf(item);
+  if (at !== -1) list.splice(at, 1);
+}
 
 const isAssistant = ({ role }: Message): boolean => role === 'assistant';
 

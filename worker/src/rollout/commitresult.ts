@@ -1,5 +1,5 @@
 /** Ends an attempt with a result: writes the artifact, commits the result, ends the attempt in the journal, and logs one line. */
-import { type Result, RolloutFailure } from '@swefarm/shared';
+import { allTurns, type Result, RolloutFailure } from '@swefarm/shared';
 import { dropResumableWork, storeArtifact } from './artifact.ts';
 import { summaryOf } from './attemptlog.ts';
 import {
@@ -75,9 +75,10 @@ function resultOf(context: AttemptContext, conclusion: Conclusion, artifact: str
     resolved: judged?.resolved ?? null,
     reward: judged?.reward ?? null,
     ...(judged?.reward_components ? { reward_components: judged.reward_components } : {}),
-    turns: trajectory?.turns.length ?? 0,
+    turns: trajectory ? allTurns(trajectory).length : 0,
     exit_status: trajectory?.exit_status ?? null,
     ...(unread ? { unread_calls: unread } : {}),
+    ...(trace.agent ? { agent: trace.agent } : {}),
     facts: judged?.facts ?? trace.facts,
     tokens: tokensOf(trajectory),
     policy_version: trajectory?.turns.at(-1)?.policy_version.end ?? bare.policy_version,
