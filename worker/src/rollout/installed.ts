@@ -4,7 +4,7 @@ import { type AgentCard, errorMessage, RolloutFailure, UsageError } from '@swefa
 import { type InstalledEnd, runInstalledAgent } from '../agent/installed/installed.ts';
 import { openPolicy } from '../agent/policy/policy.ts';
 import type { Task } from './context.ts';
-import { type OpenedAgent, recordTurn } from './openedagent.ts';
+import { type OpenedAgent, recordTurnOfLine } from './openedagent.ts';
 import { openPace, policyDeps } from './policydeps.ts';
 import type { Staleness } from './staleness.ts';
 
@@ -37,7 +37,7 @@ export async function openInstalled(task: Task, staleness: Staleness): Promise<O
           beforeTurn: () => staleness.check(),
           onTurn(trajectory, turn) {
             pace.note();
-            recordTurn(task, trajectory, turn);
+            recordTurnOfLine(task, trajectory, turn);
           },
         },
       );

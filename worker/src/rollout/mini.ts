@@ -29,7 +29,7 @@ export async function openMini(task: Task, staleness: Staleness): Promise<Opened
           beforeTurn: () => staleness.check(),
           onTurn(trajectory) {
             pace.note();
-            recordTurn(task, trajectory, trajectory.turns.at(-1));
+            recordTurn(task, trajectory);
           },
         },
       ),

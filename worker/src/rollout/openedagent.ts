@@ -16,13 +16,23 @@ export type OpenedAgent = Disposable & {
   policyPace(): number | null;
 };
 
-/** @param turn the new turn, whose commands have ended */
-export function recordTurn(task: Task, trajectory: Trajectory, turn: Turn | undefined): void {
-  const { metrics } = task.services;
+/** Records the last turn of a trajectory with one line, whose commands have ended. */
+export function recordTurn(task: Task, trajectory: Trajectory): void {
   task.trace.trajectory = trajectory;
   task.live.turns(trajectory);
+  const turn = trajectory.turns.at(-1);
+  if (turn) countTurn(task, turn);
+}
+
+/** Records a turn of any line. */
+export function recordTurnOfLine(task: Task, trajectory: Trajectory, turn: Turn): void {
+  task.trace.trajectory = trajectory;
+  task.live.turnOfLine(trajectory, turn);
+  countTurn(task, turn);
+}
+
+function countTurn({ services: { metrics } }: Task, turn: Turn): void {
   metrics.turns.inc();
-  if (!turn) return;
   metrics.modelSeconds.observe(turn.model_seconds);
   metrics.tokens.inc({ side: 'prompt' }, turn.usage?.prompt_tokens ?? 0);
   metrics.tokens.inc({ side: 'completion' }, turn.usage?.completion_tokens ?? 0);

@@ -53,7 +53,7 @@ async function playSession(task: Task, { container, shell }: AgentSandbox): Prom
         shell,
         driver,
         signal,
-        onTurn: (trajectory) => recordTurn(task, trajectory, trajectory.turns.at(-1)),
+        onTurn: (trajectory) => recordTurn(task, trajectory),
       },
     );
     await untilAnswered(() => sessions.end(id, end.exit_status ?? 'sandbox_killed'));
