@@ -137,7 +137,7 @@ export {
   ExitStatus,
   type ExpertType,
   type Line,
-  type LineKind,
+  LineKind,
   Message,
   type RequestedSampling,
   type Span,
