@@ -1,5 +1,5 @@
 export { isArtifactFile, isArtifactGone, readArtifactFile } from './artifacts/artifacts.ts';
-export { type ArtifactContent, decodeArtifact, encodeArtifact } from './artifacts/codec.ts';
+export { type AgentOutput, type ArtifactContent, decodeArtifact, encodeArtifact } from './artifacts/codec.ts';
 export type { ArtifactStore, StoredArtifact } from './artifacts/store.ts';
 export {
   beyondCeiling,
@@ -137,7 +137,7 @@ export {
   ExitStatus,
   type ExpertType,
   type Line,
-  type LineKind,
+  LineKind,
   Message,
   type RequestedSampling,
   type Span,
