@@ -26,8 +26,7 @@ export const isElf = (bytes: Buffer): boolean =>
   bytes.length >= 64 && bytes.readUInt32BE(0) === 0x7f454c46 && bytes[4] === 2 && bytes[5] === 1;
 
 const u64 = (bytes: Buffer, at: number): number => Number(bytes.readBigUInt64LE(at));
-const put64 = (bytes: Buffer, at: number, value: number): number =>
-  bytes.writeBigUInt64LE(BigInt(value), at);
+const put64 = (bytes: Buffer, at: number, value: number): number => bytes.writeBigUInt64LE(BigInt(value), at);
 const aligned = (value: number, to: number): number => Math.ceil(value / to) * to;
 
 function segmentsOf(bytes: Buffer): Segment[] {

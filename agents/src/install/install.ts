@@ -37,22 +37,21 @@ const KINDS: Readonly<Record<string, Kind>> = {
   ),
 };
 
-/** The requirements name the version of the agent as `NAME==VERSION`. */
+/** The requirements, or the revision of the source, contain the version of the agent. */
 function relockPython(lock: PythonLock, { version, source, signal }: RelockOptions): Promise<PythonLock> {
-  const requirements = lock.wish.requirements.map((one) => one.replace(`==${lock.version}`, `==${version}`));
+  const renew = (text: string): string => text.replace(lock.version, version);
   const {
     kind: _kind,
     snapshot: _snapshot,
     debian: _debian,
     wheels: _wheels,
-    source: earlier,
+    source: checkout,
     ...request
   } = lock;
   const wanted = {
-    ...request,
-    version,
-    wish: { ...lock.wish, requirements },
-    source: earlier && { folders: earlier.folders },
+    ...{ ...request, version },
+    wish: { ...lock.wish, requirements: lock.wish.requirements.map(renew) },
+    source: checkout && { folders: checkout.folders, revision: renew(checkout.revision) },
   };
   return lockPython(wanted, source === null ? { signal } : { checkout: source, signal });
 }

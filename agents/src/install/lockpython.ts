@@ -143,7 +143,10 @@ async function checkoutDigest(
   signal: AbortSignal,
 ): Promise<string> {
   if (checkout === undefined) {
-    throw new SwefarmError('source_missing', 'this agent is on no registry: give a checkout of it (--source FOLDER)');
+    throw new SwefarmError(
+      'source_missing',
+      'this agent is on no registry: give a checkout of it (--source FOLDER)',
+    );
   }
   const copy = join(work, 'src');
   await copyFolders(checkout, folders, copy);

@@ -12,7 +12,14 @@ import type { PythonLock } from './pythonlock.ts';
 import { runProgram } from './run.ts';
 
 /** Parts of the standard library that agents do not use. */
-const STANDARD_WITHOUT = ['EXTERNALLY-MANAGED', 'ensurepip', 'idlelib', 'sitecustomize.py', 'test', 'turtledemo'];
+const STANDARD_WITHOUT = [
+  'EXTERNALLY-MANAGED',
+  'ensurepip',
+  'idlelib',
+  'sitecustomize.py',
+  'test',
+  'turtledemo',
+];
 /** Where the Python of Debian looks for packages, below its prefix. */
 export const PACKAGES = 'lib/python3/dist-packages';
 /** Traces of pip, which name paths of this machine. */
@@ -46,7 +53,9 @@ export async function buildPython(lock: PythonLock, folder: string, build: Pytho
     await copyStandard(lock, root, folder);
     const python = debianPython(root, lock.python);
     log(`installing ${lock.wheels.length} Python packages`);
-    await installWheels(lock, join(folder, PACKAGES), root, (args) => runProgram(...python(args), { signal }));
+    await installWheels(lock, join(folder, PACKAGES), root, (args) =>
+      runProgram(...python(args), { signal }),
+    );
     await removeAll(join(folder, PACKAGES), [...TRACES, ...lock.drop]);
     await copySource(lock, folder, build);
     const programs = await copyPrograms(lock, root, folder);
@@ -96,7 +105,15 @@ async function installWheels(
   const requirements = join(root, 'requirements.txt');
   const lines = wheels.map(({ name, version, sha256 }) => `${name}==${version} --hash=sha256:${sha256}\n`);
   await writeFile(requirements, lines.join(''));
-  const fixed = ['--no-deps', '--require-hashes', '--only-binary', ':all:', '--no-compile', '--target', target];
+  const fixed = [
+    '--no-deps',
+    '--require-hashes',
+    '--only-binary',
+    ':all:',
+    '--no-compile',
+    '--target',
+    target,
+  ];
   const quiet = ['--quiet', '--disable-pip-version-check', '--no-warn-script-location', '--no-input'];
   await run([...(await pipOf(root)), 'install', ...quiet, ...fixed, '--requirement', requirements]);
 }
@@ -110,14 +127,18 @@ async function removeAll(folder: string, patterns: readonly string[]): Promise<v
 
 async function copyPrograms({ python, programs }: PythonLock, root: string, folder: string) {
   const copied = programs.map((path) => `programs/${basename(path)}`);
-  for (const [index, path] of programs.entries()) await cp(join(root, path), join(folder, copied[index] ?? ''));
+  for (const [index, path] of programs.entries())
+    await cp(join(root, path), join(folder, copied[index] ?? ''));
   return [`bin/python${python}`, ...copied];
 }
 
 async function copySource({ source }: PythonLock, folder: string, build: PythonBuild): Promise<void> {
   if (!source) return;
   if (build.source === undefined) {
-    throw new SwefarmError('source_missing', 'this agent is on no registry: give a checkout of it (--source FOLDER)');
+    throw new SwefarmError(
+      'source_missing',
+      'this agent is on no registry: give a checkout of it (--source FOLDER)',
+    );
   }
   const target = join(folder, 'src');
   await copyFolders(build.source, source.folders, target);
