@@ -22,4 +22,6 @@ export type BuildContext = {
 export type Builder = (lock: unknown, folder: string, context: BuildContext) => Promise<void>;
 
 /** A path below a folder, without `..`. */
-export const SafePath = z.string().regex(/^(?!\/)(?!(.*\/)?\.\.(\/|$)).+$/, { error: 'expected a path below the bundle' });
+export const SafePath = z
+  .string()
+  .regex(/^(?!\/)(?!(.*\/)?\.\.(\/|$)).+$/, { error: 'expected a path below the bundle' });

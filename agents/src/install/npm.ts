@@ -72,7 +72,10 @@ async function fetchPackage(
 /** Runs npm. Throws UnusableError. */
 async function npm(args: readonly string[], cwd: string, signal: AbortSignal): Promise<string> {
   try {
-    return await runProgram('npm', [...args, '--no-audit', '--no-fund', '--no-update-notifier'], { signal, cwd });
+    return await runProgram('npm', [...args, '--no-audit', '--no-fund', '--no-update-notifier'], {
+      signal,
+      cwd,
+    });
   } catch (error) {
     signal.throwIfAborted();
     throw new UnusableError('registry', errorMessage(error), { cause: error });
@@ -106,11 +109,15 @@ export async function lockNpm(lock: NpmLock, version: string, signal: AbortSigna
     await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies: requests }));
     // Packages of another platform can be locked here too.
     await npm(['install', '--package-lock-only', '--ignore-scripts', '--force'], folder, signal);
-    const { packages } = LockedPackages.parse(JSON.parse(await readFile(join(folder, 'package-lock.json'), 'utf8')));
-    const locked = Object.entries(packages).flatMap(([path, { name, version: exact, integrity, optional }]) => {
-      const own = name ?? path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
-      return path === '' || optional ? [] : [{ path, name: own, version: exact, integrity }];
-    });
+    const { packages } = LockedPackages.parse(
+      JSON.parse(await readFile(join(folder, 'package-lock.json'), 'utf8')),
+    );
+    const locked = Object.entries(packages).flatMap(
+      ([path, { name, version: exact, integrity, optional }]) => {
+        const own = name ?? path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
+        return path === '' || optional ? [] : [{ path, name: own, version: exact, integrity }];
+      },
+    );
     return NpmLock.parse({ ...lock, version, requests, packages: locked });
   } finally {
     await rm(folder, { recursive: true, force: true });
