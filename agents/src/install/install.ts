@@ -6,7 +6,7 @@ import type { z } from 'zod';
 import { type Bundle, mountPath } from '../bundle.ts';
 import { lockPath, readCard } from '../card/readcard.ts';
 import { installBundle } from '../store/store.ts';
-import { type BuildContext, LockFrame } from './builder.ts';
+import { type BuildContext, LockFrame, type RelockOptions } from './builder.ts';
 import { lockPython } from './lockpython.ts';
 import { buildNpm, lockNpm, NpmLock } from './npm.ts';
 import { buildPython } from './python.ts';
@@ -15,21 +15,23 @@ import { PythonLock } from './pythonlock.ts';
 type Kind = {
   build: (lock: unknown, folder: string, context: BuildContext) => Promise<void>;
   /** Resolves the lock again for a version of the agent. */
-  relock: (lock: unknown, version: string, source: string | null, signal: AbortSignal) => Promise<object>;
+  relock: (lock: unknown, options: RelockOptions) => Promise<object>;
 };
 
 const kind = <Lock>(
   schema: z.ZodType<Lock>,
   build: (lock: Lock, folder: string, context: BuildContext) => Promise<void>,
-  relock: (lock: Lock, version: string, source: string | null, signal: AbortSignal) => Promise<object>,
+  relock: (lock: Lock, options: RelockOptions) => Promise<object>,
 ): Kind => ({
   build: (lock, folder, context) => build(schema.parse(lock), folder, context),
-  relock: (lock, version, source, signal) => relock(schema.parse(lock), version, source, signal),
+  relock: (lock, options) => relock(schema.parse(lock), options),
 });
 
 const KINDS: Readonly<Record<string, Kind>> = {
-  npm: kind(NpmLock, buildNpm, (lock, version, _source, signal) => lockNpm(lock, version, signal)),
-  python: kind(PythonLock, buildPython, lockPython),
+  npm: kind(NpmLock, buildNpm, lockNpm),
+  python: kind(PythonLock, buildPython, (lock, { version, source, signal }) =>
+    lockPython(lock, version, source, signal),
+  ),
 };
 
 export type InstallOptions = {
@@ -105,15 +107,13 @@ const describeIssue = ({ issues: [issue] }: z.ZodError): string =>
  */
 export async function relockCard(
   cardPath: string,
-  version: string | null,
-  signal: AbortSignal,
-  source: string | null = null,
+  { version, ...options }: Omit<RelockOptions, 'version'> & { version: string | null },
 ): Promise<string> {
   const path = lockPath(cardPath);
   if (path === null) throw new UsageError(`card ${cardPath} has no lock.json beside it`);
   const { text, frame, kind } = await readLock(path);
   const wanted = version ?? frame.version;
-  const lock = await named(path, () => kind.relock(JSON.parse(text), wanted, source, signal));
+  const lock = await named(path, () => kind.relock(JSON.parse(text), { ...options, version: wanted }));
   await writeFile(path, `${JSON.stringify(lock, null, 2)}\n`);
   const card = await readFile(cardPath, 'utf8');
   await writeFile(cardPath, card.replace(/^version: .*$/m, `version: ${wanted}`));

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { errorMessage, UnusableError, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
-import { type BuildContext, LockFrame, SafePath } from './builder.ts';
+import { type BuildContext, LockFrame, type RelockOptions, SafePath } from './builder.ts';
 import { runProgram } from './run.ts';
 
 const Package = z.strictObject({
@@ -95,12 +95,11 @@ const LockedPackages = z.object({
 });
 
 /**
- * Resolves the requests of a lock at the registry, without optional dependencies.
+ * Resolves the requests of a lock at the registry, without optional dependencies. The version of the agent replaces the version of the lock in the requests.
  *
- * @param version new version of the agent, which replaces the old version in the requests
  * @throws UnusableError `registry`
  */
-export async function lockNpm(lock: NpmLock, version: string, signal: AbortSignal): Promise<NpmLock> {
+export async function lockNpm(lock: NpmLock, { version, signal }: RelockOptions): Promise<NpmLock> {
   const requests = Object.fromEntries(
     Object.entries(lock.requests).map(([name, wanted]) => [name, wanted.replace(lock.version, version)]),
   );

@@ -40,7 +40,10 @@ export async function examineImage(
   }
   const lacks = [...valuesOf('lacks'), ...olderLibrary(needs.libc, valuesOf('libc')[0] ?? '')];
   if (lacks.length > 0)
-    throw new RolloutFailure('agent_unfit', `agent ${name} cannot run in the image, which lacks ${lacks.join(', ')}`);
+    throw new RolloutFailure(
+      'agent_unfit',
+      `agent ${name} cannot run in the image, which lacks ${lacks.join(', ')}`,
+    );
   return { path };
 }
 

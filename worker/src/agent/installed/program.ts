@@ -73,7 +73,9 @@ export async function startProgram(
       await container.killProcesses?.();
       const { by } = container.killProcesses ? await waitAtMost(settled, AFTER_KILL_MS) : { by: 'timeout' };
       if (by === 'itself') return;
-      stop.abort(new RolloutFailure('sandbox_lost', 'the program of the agent did not end when it was killed'));
+      stop.abort(
+        new RolloutFailure('sandbox_lost', 'the program of the agent did not end when it was killed'),
+      );
       await settled;
     },
   };
@@ -89,7 +91,10 @@ async function writeFiles(
   // The folders and files belong to the user of the sandbox, or can be written by that user.
   const made = await container.exec(['mkdir', '-p', '--', ...new Set(folders)], options);
   if (made.exitCode !== 0)
-    throw new RolloutFailure('agent_unfit', `no folder for the agent in the image: ${made.output.toString().slice(0, 200)}`);
+    throw new RolloutFailure(
+      'agent_unfit',
+      `no folder for the agent in the image: ${made.output.toString().slice(0, 200)}`,
+    );
   const encoded = files.map(({ path, content }) => ({ path, content: Buffer.from(content), mode: 0o666 }));
   if (encoded.length > 0) await container.putFiles(encoded, signal);
 }
