@@ -26,6 +26,11 @@ export const WORKER_METRICS = {
     'Tokens, also of failed attempts: prompt or completion.',
     'side',
   ),
+  sessionInputs: counter(
+    'swefarm_session_inputs_total',
+    'Answered inputs of sessions: command, write, read or diff.',
+    'kind',
+  ),
   evaluations: counter(
     'swefarm_evaluation_runs_total',
     'Runs of tests by purpose: patch, second (of a resolved patch) or control.',

@@ -6,6 +6,7 @@ import { abortOf } from './active.ts';
 import type { AgentSandbox } from './containers.ts';
 import type { Task } from './context.ts';
 import { type OpenedAgent, recordTurn } from './openedagent.ts';
+import { filesOf } from './sandboxfiles.ts';
 import { retryUntilAnswered, untilAborted } from './untilanswered.ts';
 
 const WATCH_MS = 1_000;
@@ -15,9 +16,10 @@ const OUTAGE_MS = 2_000;
 /** Opens the agent `external`: an external driver sends the commands of the session that this attempt takes. */
 export async function openExternal(task: Task): Promise<OpenedAgent> {
   await takeSession(task);
+  const clock = { pausedMs: 0 };
   return {
-    work: (sandbox) => playSession(task, sandbox),
-    pausedSeconds: () => 0,
+    work: (sandbox) => playSession(task, sandbox, clock),
+    pausedSeconds: () => clock.pausedMs / 1000,
     policyPace: () => null,
     [Symbol.dispose]: () => undefined,
   };
@@ -27,29 +29,48 @@ export async function openExternal(task: Task): Promise<OpenedAgent> {
  * Runs the agent with the driver of the session, and then ends the session. Cancels the session about a second after the driver's lease
  * expires. Throws RolloutFailure `session_lost` when no other attempt can continue the session.
  */
-async function playSession(task: Task, { container, shell }: AgentSandbox): Promise<AgentEnd> {
+async function playSession(
+  task: Task,
+  sandbox: AgentSandbox,
+  clock: { pausedMs: number },
+): Promise<AgentEnd> {
+  const { container, shell } = sandbox;
   const { services, run, instance, signal } = task;
   const { sessions } = services.farm;
   const id = run.run_id;
   const untilAnswered = retrierOf(task);
+  // Pauses before the agent's clock starts do not count.
+  const pausedBefore = await untilAnswered(() => sessions.pausedMs(id, task.claim));
   const over = new AbortController();
   const watching = watchLease(task, over.signal);
   let taken = 0;
+  let lastKind = '';
   const driver: Driver = {
     async next(done, waitMs) {
       const holder = { worker: services.identity.worker, claim: task.claim };
       const command = await untilAnswered(() => sessions.next(id, holder, done, waitMs, signal));
       if (command.status === 'gone') services.active.abort(task.job.rollout_id, 'superseded');
+      else clock.pausedMs = Math.max(0, command.pausedMs - pausedBefore);
       if (command.status !== 'input') return null;
       taken = command.seq;
+      lastKind = command.input.kind;
       return command;
     },
-    reply: (answer) => untilAnswered(() => sessions.reply(id, answer)),
+    async reply(answer, content) {
+      await untilAnswered(() => sessions.reply(id, answer, content));
+    },
+    pausedMs: () => clock.pausedMs,
   };
   try {
     const end = await runExternalAgent(
       { instance, config: run.agent, workdir: container.workdir },
-      { shell, driver, signal, onTurn: (trajectory) => recordTurn(task, trajectory) },
+      {
+        ...{ shell, driver, signal, files: filesOf(sandbox, signal) },
+        onTurn(trajectory) {
+          recordTurn(task, trajectory);
+          services.metrics.sessionInputs.inc({ kind: lastKind });
+        },
+      },
     );
     await untilAnswered(() => sessions.end(id, end.exit_status ?? 'sandbox_killed'));
     return end;
