@@ -1,12 +1,13 @@
 /**
  * Drives sandboxes of a whole farm by the unmodified classes of other projects: mini-swe-agent, SWE-ReX, SWE-agent, OpenHands SDK and
- * NeMo Gym. `node testkit/clients/sandbox/run.ts --venvs DIR [--runtime docker|rootfs] [--only LOOP,…]`; setup.sh makes the venvs.
+ * NeMo Gym. `node testkit/clients/sandbox/run.ts --venvs DIR [--runtime docker|rootfs] [--only LOOP,…] [--swe-agent CHECKOUT]`;
+ * setup.sh makes the venvs. SWE-agent is not on PyPI: with a checkout of it the loop `sweagent` runs too.
  */
-import { spawn } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
+import { execFile, spawn } from 'node:child_process';
+import { cp, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { parseArgs } from 'node:util';
+import { parseArgs, promisify } from 'node:util';
 import { startFarm } from '../gym/farm.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
@@ -24,6 +25,7 @@ const { values } = parseArgs({
   options: {
     venvs: { type: 'string' },
     runtime: { type: 'string', default: 'docker' },
+    'swe-agent': { type: 'string' },
     only: { type: 'string', default: 'mini,swerex,openhands,gym' },
   },
 });
@@ -37,7 +39,16 @@ await using farm = await startFarm({ venv: venvs, runtime, numbers: {} }, { conc
 const { check, built, folder, port, token } = farm;
 const row = join(folder, 'row.json');
 await writeFile(row, JSON.stringify(built.rows[0]));
-await farm.finish(driveAll(values.only.split(',') as Loop[]));
+const loops = values.only.split(',') as Loop[];
+const sweAgent = values['swe-agent'];
+if (sweAgent !== undefined) loops.push('sweagent');
+// Gym finds the provider by the entry point of the installed package. The build writes beside the sources, so it works on a copy.
+const sources = join(folder, 'python');
+const site = join(folder, 'site');
+await cp(join(ROOT, 'producer/python'), sources, { recursive: true });
+const install = ['-m', 'pip', 'install', '-q', '--no-deps', '--target', site, sources];
+await promisify(execFile)(join(venvs, VENVS[loops[0] ?? 'mini'], 'bin/python'), install);
+await farm.finish(driveAll(loops));
 
 async function driveAll(loops: readonly Loop[]): Promise<void> {
   for (const loop of loops) {
@@ -59,11 +70,12 @@ async function drive(loop: Loop): Promise<{ code: number | null; stdout: string;
     env: {
       PATH: process.env.PATH,
       HOME: folder,
-      PYTHONPATH: join(ROOT, 'producer/python'),
+      PYTHONPATH: [site, ...(sweAgent === undefined ? [] : [resolve(sweAgent)])].join(':'),
       SWEFARM_GATEWAY_URL: `http://127.0.0.1:${port}`,
       SWEFARM_GATEWAY_TOKEN: token,
       LITELLM_LOCAL_MODEL_COST_MAP: 'True',
       MSWEA_SILENT_STARTUP: '1',
+      SWE_AGENT_TRAJECTORY_DIR: folder,
     },
   });
   const ended = new Promise<number | null>((end) => child.once('close', end));
