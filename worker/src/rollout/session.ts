@@ -1,5 +1,11 @@
 /** A session in the worker that runs it: opens the session, receives commands of the driver, watches the lease, and ends the session. */
-import { errorMessage, RolloutFailure, type SessionEnd, sleepAtMost } from '@swefarm/shared';
+import {
+  errorMessage,
+  RolloutFailure,
+  type SessionEnd,
+  type SessionInput,
+  sleepAtMost,
+} from '@swefarm/shared';
 import type { AgentEnd } from '../agent/agent.ts';
 import { type Driver, runExternalAgent } from '../agent/external.ts';
 import { abortOf } from './active.ts';
@@ -25,42 +31,27 @@ export async function openExternal(task: Task): Promise<OpenedAgent> {
   };
 }
 
+/** The time that the clock of a session stood still, without pauses before the agent started. */
+type SessionClock = { pausedMs: number };
+
+type TaskDriver = Driver & {
+  /** Returns the kind of the last input; null: the driver has given none. */
+  lastKind(): SessionInput['kind'] | null;
+};
+
 /**
  * Runs the agent with the driver of the session, and then ends the session. Cancels the session about a second after the driver's lease
  * expires. Throws RolloutFailure `session_lost` when no other attempt can continue the session.
  */
-async function playSession(
-  task: Task,
-  sandbox: AgentSandbox,
-  clock: { pausedMs: number },
-): Promise<AgentEnd> {
+async function playSession(task: Task, sandbox: AgentSandbox, clock: SessionClock): Promise<AgentEnd> {
   const { container, shell } = sandbox;
   const { services, run, instance, signal } = task;
   const { sessions } = services.farm;
   const id = run.run_id;
   const untilAnswered = retrierOf(task);
-  // Pauses before the agent's clock starts do not count.
-  const pausedBefore = await untilAnswered(() => sessions.pausedMs(id, task.claim));
+  const driver = await openDriver(task, clock);
   const over = new AbortController();
   const watching = watchLease(task, over.signal);
-  let taken = 0;
-  let lastKind = '';
-  const driver: Driver = {
-    async next(done, waitMs) {
-      const holder = { worker: services.identity.worker, claim: task.claim };
-      const command = await untilAnswered(() => sessions.next(id, holder, done, waitMs, signal));
-      if (command.status === 'gone') services.active.abort(task.job.rollout_id, 'superseded');
-      else clock.pausedMs = Math.max(0, command.pausedMs - pausedBefore);
-      if (command.status !== 'input') return null;
-      taken = command.seq;
-      lastKind = command.input.kind;
-      return command;
-    },
-    async reply(answer, content) {
-      await untilAnswered(() => sessions.reply(id, answer, content));
-    },
-    pausedMs: () => clock.pausedMs,
-  };
   try {
     const end = await runExternalAgent(
       { instance, config: run.agent, workdir: container.workdir },
@@ -68,14 +59,14 @@ async function playSession(
         ...{ shell, driver, signal, files: filesOf(sandbox, signal) },
         onTurn(trajectory) {
           recordTurn(task, trajectory);
-          services.metrics.sessionInputs.inc({ kind: lastKind });
+          services.metrics.sessionInputs.inc({ kind: driver.lastKind() ?? '' });
         },
       },
     );
     await untilAnswered(() => sessions.end(id, end.exit_status ?? 'sandbox_killed'));
     return end;
   } catch (error) {
-    const ended = endBy(task, taken, error);
+    const ended = endBy(task, driver.lastKind() !== null, error);
     if (ended) await untilAnswered(() => sessions.end(id, ended));
     if (ended === 'failed') throw new RolloutFailure('session_lost', errorMessage(error), { cause: error });
     throw error;
@@ -83,6 +74,31 @@ async function playSession(
     over.abort();
     await watching;
   }
+}
+
+async function openDriver(task: Task, clock: SessionClock): Promise<TaskDriver> {
+  const { services, run, signal } = task;
+  const { sessions } = services.farm;
+  const id = run.run_id;
+  const untilAnswered = retrierOf(task);
+  const pausedBefore = await untilAnswered(() => sessions.pausedMs(id, task.claim));
+  let lastKind: SessionInput['kind'] | null = null;
+  return {
+    async next(done, waitMs) {
+      const holder = { worker: services.identity.worker, claim: task.claim };
+      const command = await untilAnswered(() => sessions.next(id, holder, done, waitMs, signal));
+      if (command.status === 'gone') services.active.abort(task.job.rollout_id, 'superseded');
+      else clock.pausedMs = Math.max(0, command.pausedMs - pausedBefore);
+      if (command.status !== 'input') return null;
+      lastKind = command.input.kind;
+      return command;
+    },
+    async reply(answer, content) {
+      await untilAnswered(() => sessions.reply(id, answer, content));
+    },
+    pausedMs: () => clock.pausedMs,
+    lastKind: () => lastKind,
+  };
 }
 
 async function takeSession(task: Task): Promise<void> {
@@ -108,11 +124,11 @@ const retrierOf =
     retryUntilAnswered('session', call, untilAborted(task));
 
 /** Returns how an error ends the session; null: another attempt may start the session. */
-function endBy(task: Task, taken: number, error: unknown): SessionEnd | null {
+function endBy(task: Task, hasTaken: boolean, error: unknown): SessionEnd | null {
   const aborted = abortOf(task.signal);
   if (aborted?.kind === 'cancelled') return aborted.cancelReason === 'lease' ? 'lease' : 'cancelled';
   if (aborted) return null;
-  return taken > 0 || !(error instanceof RolloutFailure) ? 'failed' : null;
+  return hasTaken || !(error instanceof RolloutFailure) ? 'failed' : null;
 }
 
 async function watchLease(task: Task, over: AbortSignal): Promise<void> {
