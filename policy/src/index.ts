@@ -19,7 +19,7 @@ export { chatBody, completionBody } from './endpoint/request.ts';
 export { type AnswerSink, wantsStream } from './endpoint/stream.ts';
 export { parseUsage } from './endpoint/usage.ts';
 export { findFencedBlock } from './fencedblock.ts';
-export { openTurnClient } from './openturnclient.ts';
+export { openTurnClient, openTurnClients } from './openturnclient.ts';
 export { openRenderer } from './template/renderer.ts';
 export { type ExpertMode, expertModeOf } from './tokens/expertrows.ts';
 export { ID_BYTES } from './tokens/experts.ts';
@@ -32,5 +32,5 @@ export {
   TokenBreak,
   type TokenLedger,
 } from './tokens/ledger.ts';
-export type { TurnClient, TurnReply } from './turnclient.ts';
+export type { Continued, TurnClient, TurnClients, TurnPoint, TurnReply } from './turnclient.ts';
 export { NO_LIMITS, type TokenLimits } from './turnsampling.ts';

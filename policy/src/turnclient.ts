@@ -3,14 +3,26 @@ import type { Message, RequestedSampling, ToolDefinition } from '@swefarm/shared
 import type { Post } from './endpoint/post.ts';
 import type { ModelReply } from './endpoint/reply.ts';
 
+export type TurnOptions = {
+  /** Number of the answer, from 1, from which its seed and the ids of its calls are derived; absent: its number in the conversation. */
+  answer?: number;
+  /** Most tokens of the answer beside the limits of the run; null or absent: no further limit. */
+  maxTokens?: number | null;
+};
+
 export type TurnClient = {
   /**
    * Sends one request. If the caller repeats the same messages after an error, mode `token-in` continues the received part of the answer,
-   * and the other modes start again. Callers only append to `messages`, which contains the message of each reply unchanged.
+   * and the other modes start again. Callers only append to `messages`: the answer to n messages is message n of later requests.
    *
    * @throws errors of `post`, AnswerError, RolloutFailure `policy_tokens`
    */
-  ask(messages: readonly Message[], tools: readonly ToolDefinition[], post: Post): Promise<TurnReply>;
+  ask(
+    messages: readonly Message[],
+    tools: readonly ToolDefinition[],
+    post: Post,
+    options?: TurnOptions,
+  ): Promise<TurnReply>;
   /** Returns the number of received tokens of an interrupted answer; 0 if the next request starts the answer again. */
   storedTokens(): number;
   /** Returns the number of received tokens of the current answer, to measure speed. */
@@ -19,5 +31,42 @@ export type TurnClient = {
   stopStreaming(): void;
 };
 
-/** `asked`: the sampling of the request. `streamedTokens`: tokens counted in a stream that reported neither ids nor usage. */
-export type TurnReply = ModelReply & { asked: RequestedSampling; streamedTokens?: number };
+/** What a client must know to continue after one answer, beside the token ids. It never changes. */
+export type TurnPoint = {
+  readonly message: Message;
+  /** Number of messages before the answer. */
+  readonly at: number;
+  /** Number of the answer, as in {@link TurnOptions}. */
+  readonly answer: number;
+  /** Whether the model ended the answer by itself, so that its last token ends the turn. */
+  readonly ended: boolean;
+  /** Number of tokens of the first prompt; null: unknown. */
+  readonly firstPrompt: number | null;
+};
+
+/** The answer after which a client continues, with its ids; null if the endpoint returned none. */
+export type Continued = Pick<
+  ModelReply,
+  'prompt_token_ids' | 'generation_token_ids' | 'generation_log_probs'
+> & { point: TurnPoint };
+
+/**
+ * `asked`: the sampling of the request. `streamedTokens`: tokens counted in a stream that reported neither ids nor usage. `text`: what was
+ * sampled; absent if the server parsed the answer.
+ */
+export type TurnReply = ModelReply & {
+  asked: RequestedSampling;
+  after: TurnPoint;
+  streamedTokens?: number;
+  text?: string;
+};
+
+/** The clients of one rollout, which share renderer and limits. */
+export type TurnClients = {
+  /** Opens a client for a new conversation, or for one that continues after an answer of any client. */
+  open(after?: Continued): TurnClient;
+  /** Returns the number of tokens of a prompt; null: only the server knows. Throws as `ask`. */
+  countTokens:
+    | ((messages: readonly Message[], tools: readonly ToolDefinition[], post: Post) => Promise<number>)
+    | null;
+};

@@ -28,6 +28,8 @@ export type {
   ImageInspection,
   ImageLine,
   Limits,
+  Listener,
+  Mount,
   OwnedContainer,
   Owner,
   ReadyImage,

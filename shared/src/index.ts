@@ -1,5 +1,5 @@
 export { isArtifactFile, isArtifactGone, readArtifactFile } from './artifacts/artifacts.ts';
-export { type ArtifactContent, decodeArtifact, encodeArtifact } from './artifacts/codec.ts';
+export { type AgentOutput, type ArtifactContent, decodeArtifact, encodeArtifact } from './artifacts/codec.ts';
 export type { ArtifactStore, StoredArtifact } from './artifacts/store.ts';
 export {
   beyondCeiling,
@@ -8,7 +8,7 @@ export {
   type Excess,
   instanceBeyondCeiling,
 } from './config/ceilings.ts';
-export { environmentSecret, inheritedEnvironment } from './config/environment.ts';
+export { childEnvironment, environmentSecret, inheritedEnvironment } from './config/environment.ts';
 export {
   configOptions,
   describeConfig,
@@ -69,6 +69,14 @@ export { InstanceEnvironment, SetupStep, Step } from './records/environment.ts';
 export { type AttemptName, newId, parseRolloutId, rolloutId } from './records/ids.ts';
 export { brokenBecause, DatasetFamily, Instance, InstanceHealth } from './records/instance.ts';
 export { RolloutJob, RunRecord, startedGroup, startedRollouts } from './records/job.ts';
+export {
+  allAnswers,
+  allTurns,
+  linesOf,
+  mainLineId,
+  ownTurns,
+  type WholeLine,
+} from './records/lines.ts';
 export { needsOf, UNDERSTOOD } from './records/needs.ts';
 export { problemOf, type Read, tryParseJson } from './records/parse.ts';
 export {
@@ -129,7 +137,7 @@ export {
   ExitStatus,
   type ExpertType,
   type Line,
-  type LineKind,
+  LineKind,
   Message,
   type RequestedSampling,
   type Span,

@@ -1,4 +1,5 @@
 export { type ExportFormat, type ExportWriter, NotExportable } from './export/format.ts';
+export { type LeftOut, type LineChoice, leftOutOf } from './export/lines.ts';
 export { exportedRollout, type InstanceFields } from './export/rollout.ts';
 export { openImportStore } from './export/storeimported.ts';
 export { AggregateRequest, aggregate } from './formats/gym/aggregate.ts';

@@ -78,7 +78,8 @@ export class Recording implements AsyncDisposable {
   close(why: RolloutOver): void {
     if (this.#ended) return;
     this.#ended = why;
-    this.#over.resolve(why);
+    // A limit that refused a request remains the reason, although other requests were still in flight.
+    this.#over.resolve(why === 'ended' ? (this.#ending ?? why) : why);
     this.#stop.abort(new Error(`the rollout is over: ${why}`));
   }
 

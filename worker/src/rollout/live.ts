@@ -3,7 +3,16 @@
  * write is not retried; the next write includes the changes of the meantime.
  */
 import { withNamedPictures } from '@swefarm/policy';
-import { type Clock, errorMessage, type Live, type LiveTurn, type Trajectory } from '@swefarm/shared';
+import {
+  allTurns,
+  type Clock,
+  errorMessage,
+  type Live,
+  type LiveTurn,
+  type Message,
+  type Trajectory,
+  type Turn,
+} from '@swefarm/shared';
 import type { Logger } from 'pino';
 
 type LiveDeps = {
@@ -23,6 +32,9 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number) {
   const claimed_at = clock.now();
   let stage = 'starting';
   let trajectory: Trajectory | null = null;
+  /** Turns of an agent with several lines that are not sent yet, and the number of all of its turns. */
+  let queued: LiveTurn[] = [];
+  let inLines = 0;
   let sent = 0;
   let dirty = false;
   let over = mostTurns === 0;
@@ -32,21 +44,23 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number) {
   const write = async (): Promise<void> => {
     while (dirty && !over) {
       dirty = false;
-      const done = trajectory?.turns.length ?? 0;
+      const done = trajectory?.turns.length ?? inLines;
       const at = clock.now();
       const mark = { rollout_id: rolloutId, attempt, worker, node, stage, claimed_at, turns: done, at };
-      const before = sent;
+      const before = { sent, queued };
       try {
         await Promise.all([live.mark(mark), ...writeNewTurns()]);
       } catch (error) {
-        sent = before;
+        sent = before.sent;
+        queued = [...before.queued, ...queued];
         throw error;
       }
     }
   };
   const writeNewTurns = (): Promise<void>[] => {
-    if (trajectory === null) return [];
-    const writes: Promise<void>[] = [];
+    const writes = queued.slice(-mostTurns).map((turn) => live.turn(rolloutId, turn, mostTurns));
+    queued = [];
+    if (trajectory === null) return writes;
     const done = trajectory.turns.length;
     for (sent = Math.max(sent, done - mostTurns); sent < done; sent++)
       writes.push(live.turn(rolloutId, turnOf(trajectory, sent, attempt, clock.now()), mostTurns));
@@ -68,6 +82,13 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number) {
       trajectory = next;
       changed();
     },
+    /** Publishes one turn of an agent with several lines. Its messages are those of its line since the answer before. */
+    turnOfLine(next: Trajectory, turn: Turn): void {
+      inLines = allTurns(next).length;
+      if (over) return;
+      queued.push(turnInLine(next, turn, { attempt, turn: inLines, at: clock.now() }));
+      changed();
+    },
     /** Publishes the remaining turns and removes the state of the rollout. Nothing is sent afterwards. */
     async end(): Promise<void> {
       if (over) return;
@@ -83,18 +104,28 @@ function turnOf({ turns, messages }: Trajectory, index: number, attempt: number,
   const turn = turns[index];
   if (!turn) throw new RangeError(`there is no turn ${index}`);
   const from = index === 0 ? 0 : turn.message;
-  const { finish_reason, model_seconds, usage, policy_version, commands } = turn;
-  return {
-    attempt,
-    turn: index + 1,
-    at,
-    // The messages name their pictures without the data, which Redis already has.
-    messages: messages.slice(from, turns[index + 1]?.message).map(withNamedPictures),
-    answer: turn.message - from,
-    finish_reason,
-    model_seconds,
-    usage,
-    policy_version,
-    commands,
-  };
+  const shown = messages.slice(from, turns[index + 1]?.message);
+  return liveTurn(turn, shown, turn.message - from, { attempt, turn: index + 1, at });
 }
+
+type Numbers = Pick<LiveTurn, 'attempt' | 'turn' | 'at'>;
+
+/** The observations of the turn are not known yet: the next turn of the line shows them. */
+function turnInLine(trajectory: Trajectory, turn: Turn, numbers: Numbers): LiveTurn {
+  const lines = [trajectory, ...(trajectory.lines ?? [])];
+  const { turns, messages } = lines.find((line) => line.turns.includes(turn)) ?? trajectory;
+  const from = (turns[turns.indexOf(turn) - 1]?.message ?? -1) + 1;
+  return liveTurn(turn, messages.slice(from, turn.message + 1), turn.message - from, numbers);
+}
+
+const liveTurn = (turn: Turn, shown: readonly Message[], answer: number, numbers: Numbers): LiveTurn => ({
+  ...numbers,
+  // The messages name their pictures without the data, which Redis already has.
+  messages: shown.map(withNamedPictures),
+  answer,
+  finish_reason: turn.finish_reason,
+  model_seconds: turn.model_seconds,
+  usage: turn.usage,
+  policy_version: turn.policy_version,
+  commands: turn.commands,
+});

@@ -49,7 +49,12 @@ async function playSession(task: Task, { container, shell }: AgentSandbox): Prom
   try {
     const end = await runExternalAgent(
       { instance, config: run.agent, workdir: container.workdir },
-      { shell, driver, signal, onTurn: (trajectory) => recordTurn(task, trajectory) },
+      {
+        shell,
+        driver,
+        signal,
+        onTurn: (trajectory) => recordTurn(task, trajectory),
+      },
     );
     await untilAnswered(() => sessions.end(id, end.exit_status ?? 'sandbox_killed'));
     return end;
