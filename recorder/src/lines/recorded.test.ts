@@ -106,6 +106,6 @@ test('no token is lost when requests are repeated, lost, left undelivered or sen
       const { lines, policy } = await play(run, all);
       expectAllRecorded(lines, policy.samples);
     }),
-    { numRuns: 60 },
+    { numRuns: 30 },
   );
 });
