@@ -35,6 +35,8 @@ export const PythonLock = LockFrame.extend({
   wheels: z.array(z.strictObject({ name: packageName, version: z.string(), sha256 })),
   /** Programs of the Debian packages that are copied to `programs`. */
   programs: z.array(SafePath).default([]),
+  /** Files and folders of the Debian packages that are copied to the same place, without `usr`. */
+  data: z.array(SafePath).default([]),
   /** Patterns of paths below the folder of Python packages that are removed; `**` stands for any folders. */
   drop: z.array(SafePath).default([]),
   /** Folders of a checkout that are copied to `src`, for an agent that is on no registry, with the digest of the folders. */
