@@ -15,8 +15,8 @@ export const PythonWish = z.strictObject({
   /** Requirements as pip reads them. */
   requirements: z.array(z.string()).min(1),
   /**
-   * Python packages that the agent declares and does not import with the command of its card. `NAME==VERSION` for a package without a
-   * wheel.
+   * Python packages that the agent declares and does not import with the command of its card. `NAME==VERSION`: the resolver gets an empty
+   * package of this version, so the dependencies of the package are left out too, and the package needs no wheel.
    */
   without: z.array(z.string().regex(/^[\w.-]+(==[\w.]+)?$/)).default([]),
 });
