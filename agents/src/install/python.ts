@@ -25,7 +25,8 @@ const STANDARD_WITHOUT = [
 export const PACKAGES = 'lib/python3/dist-packages';
 /** Traces of pip, which name paths of this machine. */
 const TRACES = ['bin', '*.dist-info/{RECORD,INSTALLER,REQUESTED,direct_url.json}', '**/__pycache__'];
-const LIBRARIES = 'usr/lib/x86_64-linux-gnu';
+/** Folder of shared libraries in unpacked Debian packages. */
+export const LIBRARIES = 'usr/lib/x86_64-linux-gnu';
 
 /**
  * Writes the bundle into an empty folder.

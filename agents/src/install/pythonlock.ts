@@ -22,15 +22,19 @@ export const PythonWish = z.strictObject({
 });
 export type PythonWish = z.infer<typeof PythonWish>;
 
+/** Moment at which the mirror had packages, as the archive of all Debian packages writes it. */
+export const Snapshot = z.string().regex(/^\d{8}T\d{6}Z$/);
+
+export const DebianPackages = z.array(
+  z.strictObject({ name: packageName, version: z.string(), file: SafePath, bytes: z.number(), sha256 }),
+);
+
 export const PythonLock = LockFrame.extend({
   kind: z.literal('python'),
   wish: PythonWish,
   python: z.string().regex(/^\d+\.\d+$/),
-  /** Moment at which the mirror had these packages, as the archive of all Debian packages writes it. */
-  snapshot: z.string().regex(/^\d{8}T\d{6}Z$/),
-  debian: z.array(
-    z.strictObject({ name: packageName, version: z.string(), file: SafePath, bytes: z.number(), sha256 }),
-  ),
+  snapshot: Snapshot,
+  debian: DebianPackages,
   /** The one wheel of each package that is installed. */
   wheels: z.array(z.strictObject({ name: packageName, version: z.string(), sha256 })),
   /** Programs of the Debian packages that are copied to `programs`. */
