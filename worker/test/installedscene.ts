@@ -10,8 +10,8 @@ import {
   type ScriptedPolicy,
   type ScriptedPolicyOptions,
   startScriptedPolicy,
-  toyCard,
   type TurnInput,
+  toyCard,
 } from '@swefarm/testkit';
 import { afterAll, onTestFinished } from 'vitest';
 import { openNode, submitOne } from './attempts.ts';
@@ -62,7 +62,13 @@ export async function rollOut(machine: Machine, trial: Trial = {}) {
   });
   onTestFinished(() => server[Symbol.asyncDispose]());
   const { farm } = await scene();
-  const config = { urls: [server.url], model: 'm', token_mode: 'token-in', require_tokens: true, patience: 5 };
+  const config = {
+    urls: [server.url],
+    model: 'm',
+    token_mode: 'token-in',
+    require_tokens: true,
+    patience: 5,
+  };
   const run = bareRun({
     group_size: 1,
     agent: { ...bareRun().agent, type: 'installed', card: toyCard(words, card), ...agent },

@@ -35,7 +35,10 @@ async function download(id: string, name: string): Promise<void> {
   const path = `${rolloutPath(id)}/outputs/${encodeURIComponent(name)}`;
   const { output } = await get<PageOutput>(path);
   if (!output) throw new Error(`${name}: not stored`);
-  const parts = output.base64 === null ? [output.text ?? ''] : [Uint8Array.from(atob(output.base64), (byte) => byte.charCodeAt(0))];
+  const parts =
+    output.base64 === null
+      ? [output.text ?? '']
+      : [Uint8Array.from(atob(output.base64), (byte) => byte.charCodeAt(0))];
   // Never a type that the browser would show or run.
   const url = URL.createObjectURL(new Blob(parts, { type: 'application/octet-stream' }));
   const link = Object.assign(document.createElement('a'), { href: url, download: name });

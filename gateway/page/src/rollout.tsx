@@ -136,7 +136,12 @@ function Turns({ id, lines, detail }: { id: string; lines: readonly ShownLine[];
             </details>
           ))}
           {shown.turns.map((one) => (
-            <Turn key={`${shown.id} ${one.index}`} rollout={id} line={isFirst ? null : shown.id} shown={one} />
+            <Turn
+              key={`${shown.id} ${one.index}`}
+              rollout={id}
+              line={isFirst ? null : shown.id}
+              shown={one}
+            />
           ))}
           {shown.turns.length === 0 && (
             <p className="notice dim">{running ? 'No turn yet.' : 'No turn was taken.'}</p>

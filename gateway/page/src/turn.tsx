@@ -59,7 +59,9 @@ function RequestTags({ request }: { request: NonNullable<PageTurn['request']> })
   return (
     <>
       {matched !== 'continued' && (
-        <span className="tag">{matched === 'first' ? 'first prompt' : `rendered whole: ${words(matched)}`}</span>
+        <span className="tag">
+          {matched === 'first' ? 'first prompt' : `rendered whole: ${words(matched)}`}
+        </span>
       )}
       {repaired && <span className="tag">given back in another form</span>}
       {repeated > 0 && <span className="tag">asked {repeated + 1} times</span>}
