@@ -42,12 +42,12 @@ test('show --out writes the outputs of the agent, and none outside of its folder
   const { code, stderr } = await run(['show', name, '--out', stored.at('out')]);
   expect(code).toBe(0);
   expect(stderr).toContain('output: its end was not stored');
-  const files = (await readdir(stored.at('out'), { recursive: true, withFileTypes: true })).filter((one) => one.isFile());
-  expect(files.map(({ parentPath, name }) => `${parentPath}/${name}`.slice(stored.folder.length)).sort()).toEqual([
-    '/out/_/_/etc/x',
-    '/out/output',
-    '/out/sessions/a_b.jsonl',
-  ]);
+  const files = (await readdir(stored.at('out'), { recursive: true, withFileTypes: true })).filter((one) =>
+    one.isFile(),
+  );
+  expect(
+    files.map(({ parentPath, name }) => `${parentPath}/${name}`.slice(stored.folder.length)).sort(),
+  ).toEqual(['/out/_/_/etc/x', '/out/output', '/out/sessions/a_b.jsonl']);
   expect([...(await readFile(stored.at('out/_/_/etc/x')))]).toEqual([1, 255]);
   const without = await storedRollouts([{}]);
   const none = await run(['show', `${without.results}#a__b-1.0`, '--out', without.at('out')]);
@@ -63,14 +63,20 @@ test('an export says what it leaves out of the lines', async () => {
   expect(all.stderr).not.toContain('main line only');
   expect((await readFile(all.path, 'utf8')).trimEnd().split('\n')).toHaveLength(6);
   const tree = await exported('swe-agent', 'tree', '--per-instance', '1', '--lines', 'all');
-  expect([tree.code, tree.stderr]).toEqual([2, expect.stringContaining('--lines all: --format swe-agent has main')]);
+  expect([tree.code, tree.stderr]).toEqual([
+    2,
+    expect.stringContaining('--lines all: --format swe-agent has main'),
+  ]);
 });
 
 test('--max-tokens measures the longest line that is exported', async () => {
   const { exported } = await storedRollouts([branchedRollout(), { over: { instance_id: 'a__b-2' } }]);
   const ids = async (name: string, ...more: string[]) => {
     const { path } = await exported('sft-messages', name, ...more);
-    return (await readFile(path, 'utf8')).trimEnd().split('\n').map((row) => JSON.parse(row).swefarm.line);
+    return (await readFile(path, 'utf8'))
+      .trimEnd()
+      .split('\n')
+      .map((row) => JSON.parse(row).swefarm.line);
   };
   expect(await ids('ten.jsonl', '--max-tokens', '10')).toEqual(['L1', 'L2', 'L3', 'L4', 'L6']);
   // The abandoned line has 12 tokens, but is not exported; the other rollout has 150.

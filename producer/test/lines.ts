@@ -18,7 +18,11 @@ export function branchedRollout(hostile = ''): StoredRollout {
     trajectory.messages[second.message] = {
       ...{ role: 'assistant', content: `Edit it.${hostile}` },
       tool_calls: [
-        { id: 'c1', type: 'function', function: { name: 'Edit', arguments: '{"file_path":"/testbed/a.py"}' } },
+        {
+          id: 'c1',
+          type: 'function',
+          function: { name: 'Edit', arguments: '{"file_path":"/testbed/a.py"}' },
+        },
       ],
     };
   }

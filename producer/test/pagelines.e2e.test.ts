@@ -1,13 +1,15 @@
 /** Tests the page in a real Chromium over a rollout whose agent has several lines. */
 import { readFile } from 'node:fs/promises';
-import { expect, onTestFinished, test } from 'vitest';
 import { until } from '@swefarm/testkit';
+import { expect, onTestFinished, test } from 'vitest';
 import { openPage, PATIENT } from './browser.ts';
 import { start } from './cli.ts';
 import { branchedRollout } from './lines.ts';
 import { storedRollouts } from './stored.ts';
 
-test('lines are listed and shown one at a time, and outputs are downloaded', { timeout: 90_000 }, async () => {
+test('lines are listed and shown one at a time, and outputs are downloaded', {
+  timeout: 90_000,
+}, async () => {
   const { results } = await storedRollouts([branchedRollout('<img src=x onerror="window.owned = 1">')]);
   const shown = start(['show', '--web', results]);
   onTestFinished(() => void shown.child.kill());
@@ -25,7 +27,7 @@ test('lines are listed and shown one at a time, and outputs are downloaded', { t
     'L2 subagent 2 turns',
     'L3 summary 1 turn',
     'L4 main 1 turn',
-    'L5 abandoned 1 turn, from L1 after 1not trained',
+    'L5 abandoned 1 turn, from L1 after 1 not trained',
     'L6 subagent 1 turn, from L2 after 1',
   ]);
   const second = page.getByRole('article', { name: 'Turn 2' });
@@ -36,7 +38,6 @@ test('lines are listed and shown one at a time, and outputs are downloaded', { t
   expect(await page.evaluate('"owned" in window')).toBe(false);
   const facts = page.getByRole('region', { name: 'Outcome' });
   expect(await facts.textContent()).toContain('agent claude-code 2.1 · exit code 0 · 6 lines');
-  if (process.env.SWEFARM_TEST_SHOT) await page.screenshot({ path: process.env.SWEFARM_TEST_SHOT, fullPage: true });
 
   await lines.nth(4).click();
   await page.getByText('Its turns are not trained on: abandoned.').waitFor();
