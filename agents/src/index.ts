@@ -9,7 +9,7 @@ export {
   shippedCardPath,
   shippedCards,
 } from './card/readcard.ts';
-export { findBundle, type Installation, installBundle, isIntact, listBundles } from './store/store.ts';
 export type { BuildContext } from './install/builder.ts';
 export { type InstallOptions, installCard, relockCard } from './install/install.ts';
 export { checkStart, type StartCheck } from './install/start.ts';
+export { findBundle, type Installation, installBundle, isIntact, listBundles } from './store/store.ts';

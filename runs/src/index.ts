@@ -15,7 +15,6 @@ export { ANY_MODEL, diagnose } from './probe/doctor.ts';
 export { probeEndpoints } from './probe/endpoints.ts';
 export { probePictures, probeReachable } from './probe/probe.ts';
 export {
-  asTree,
   merge,
   newRunRecord,
   recordFromSettings,
@@ -23,7 +22,7 @@ export {
   requireKnownKeys,
   requireSameSettings,
   runSettings,
-  type SettingsTree,
 } from './record.ts';
+export { asTree, type SettingsTree } from './settingstree.ts';
 export { queueMore, rolloutIds, type Submitted, staleLimitWarning, submit } from './submit.ts';
 export { localAbility, workerWarnings } from './workerneeds.ts';

@@ -50,10 +50,11 @@ const SANDBOX: Rooms = {
   images: [],
   '': ['images'],
   engine: ['', 'images'],
-  namespaces: ['', 'images'],
+  listening: [''],
+  namespaces: ['', 'images', 'listening'],
   // No runtime imports another.
-  host: ['', 'namespaces'],
-  docker: ['', 'engine', 'images', 'namespaces'],
+  host: ['', 'listening', 'namespaces'],
+  docker: ['', 'engine', 'images', 'listening', 'namespaces'],
   rootfs: ['', 'engine', 'images', 'namespaces'],
   apptainer: ['', 'images', 'namespaces'],
 };

@@ -71,9 +71,9 @@ export async function rollOut(machine: Machine, trial: Trial = {}) {
   };
   const run = bareRun({
     group_size: 1,
-    agent: { ...bareRun().agent, type: 'installed', card: toyCard(words, card), ...agent },
+    agent: { ...bareRun().agent, ...agent, type: 'installed', card: toyCard(words, card) },
     policy: PolicyConfig.parse({ ...config, ...trial.policy }),
-    sandbox: { ...bareRun().sandbox, activate: 'export PATH; ACTIVATED=1' },
+    sandbox: { ...bareRun().sandbox, activate: 'export ACTIVATED=1' },
   });
   const instance = bareInstance({
     ...{ instance_id: 'own__toy-1', base_commit: 'HEAD', FAIL_TO_PASS: ['t.py::test_a'] },

@@ -3,7 +3,6 @@ import { z } from 'zod';
 
 /** The fields that all lock files have. `version`: of the agent. */
 export const LockFrame = z.object({
-  format: z.literal('swefarm-lock-1'),
   kind: z.string(),
   version: z.string().min(1).max(80),
 });
@@ -18,8 +17,14 @@ export type BuildContext = {
   log: (line: string) => void;
 };
 
-/** Writes the programs of a lock file into an empty folder. Throws UsageError for a bad lock, UnusableError for a registry. */
-export type Builder = (lock: unknown, folder: string, context: BuildContext) => Promise<void>;
+export type RelockOptions = {
+  /** Version of the agent. */
+  version: string;
+  source: string | null;
+  signal: AbortSignal;
+};
 
 /** A path below a folder, without `..`. */
-export const SafePath = z.string().regex(/^(?!\/)(?!(.*\/)?\.\.(\/|$)).+$/, { error: 'expected a path below the bundle' });
+export const SafePath = z
+  .string()
+  .regex(/^(?!\/)(?!(.*\/)?\.\.(\/|$)).+$/, { error: 'expected a path below the bundle' });

@@ -26,8 +26,7 @@ export const isElf = (bytes: Buffer): boolean =>
   bytes.length >= 64 && bytes.readUInt32BE(0) === 0x7f454c46 && bytes[4] === 2 && bytes[5] === 1;
 
 const u64 = (bytes: Buffer, at: number): number => Number(bytes.readBigUInt64LE(at));
-const put64 = (bytes: Buffer, at: number, value: number): number =>
-  bytes.writeBigUInt64LE(BigInt(value), at);
+const put64 = (bytes: Buffer, at: number, value: number): number => bytes.writeBigUInt64LE(BigInt(value), at);
 const aligned = (value: number, to: number): number => Math.ceil(value / to) * to;
 
 function segmentsOf(bytes: Buffer): Segment[] {
@@ -55,11 +54,11 @@ function entriesOf(bytes: Buffer, dynamic: Segment): Entry[] {
   return entries;
 }
 
-const valueOf = (entries: readonly Entry[], tag: number): number | undefined =>
+const firstValue = (entries: readonly Entry[], tag: number): number | undefined =>
   entries.find((entry) => entry.tag === tag)?.value;
 
 function namesOf(bytes: Buffer, segments: readonly Segment[], entries: readonly Entry[]): Buffer {
-  const [address, size] = [valueOf(entries, DT.strtab) ?? 0, valueOf(entries, DT.strsz) ?? 0];
+  const [address, size] = [firstValue(entries, DT.strtab) ?? 0, firstValue(entries, DT.strsz) ?? 0];
   const home = segments.find(
     ({ type, vaddr, filesz }) => type === PT.load && address >= vaddr && address < vaddr + filesz,
   );

@@ -6,26 +6,32 @@ import type { z } from 'zod';
 import { type Bundle, mountPath } from '../bundle.ts';
 import { lockPath, readCard } from '../card/readcard.ts';
 import { installBundle } from '../store/store.ts';
-import { type BuildContext, LockFrame } from './builder.ts';
+import { type BuildContext, LockFrame, type RelockOptions } from './builder.ts';
+import { lockPython } from './lockpython.ts';
 import { buildNpm, lockNpm, NpmLock } from './npm.ts';
+import { buildPython } from './python.ts';
+import { PythonLock } from './pythonlock.ts';
 
 type Kind = {
   build: (lock: unknown, folder: string, context: BuildContext) => Promise<void>;
   /** Resolves the lock again for a version of the agent. */
-  relock: (lock: unknown, version: string, signal: AbortSignal) => Promise<object>;
+  relock: (lock: unknown, options: RelockOptions) => Promise<object>;
 };
 
 const kind = <Lock>(
   schema: z.ZodType<Lock>,
   build: (lock: Lock, folder: string, context: BuildContext) => Promise<void>,
-  relock: (lock: Lock, version: string, signal: AbortSignal) => Promise<object>,
+  relock: (lock: Lock, options: RelockOptions) => Promise<object>,
 ): Kind => ({
   build: (lock, folder, context) => build(schema.parse(lock), folder, context),
-  relock: (lock, version, signal) => relock(schema.parse(lock), version, signal),
+  relock: (lock, options) => relock(schema.parse(lock), options),
 });
 
 const KINDS: Readonly<Record<string, Kind>> = {
   npm: kind(NpmLock, buildNpm, lockNpm),
+  python: kind(PythonLock, buildPython, (lock, { version, source, signal }) =>
+    lockPython(lock, version, source, signal),
+  ),
 };
 
 export type InstallOptions = {
@@ -53,25 +59,32 @@ export async function installCard(
   const path = lockPath(cardPath);
   if (path === null) {
     if (source === null)
-      throw new UsageError(`card ${cardPath} has no lock.json beside it: give the folder of its programs (--source FOLDER)`);
+      throw new UsageError(
+        `card ${cardPath} has no lock.json beside it: give the folder of its programs (--source FOLDER)`,
+      );
     const build = (folder: string) => cp(source, folder, { recursive: true, verbatimSymlinks: true });
     const done = await installBundle(dir, { name, lock: '', version: card.version, build }, signal);
     return { card, ...done };
   }
   const { text, frame, kind } = await readLock(path);
   const lock = createHash('sha256').update(text).digest('hex');
-  const build = async (folder: string) => await named(path, () => kind.build(JSON.parse(text), folder, context));
+  const build = async (folder: string) =>
+    await named(path, () => kind.build(JSON.parse(text), folder, context));
   const done = await installBundle(dir, { name, lock, version: frame.version, build, again }, signal);
   return { card, ...done };
 }
 
-async function readLock(path: string): Promise<{ text: string; frame: z.infer<typeof LockFrame>; kind: Kind }> {
+async function readLock(
+  path: string,
+): Promise<{ text: string; frame: z.infer<typeof LockFrame>; kind: Kind }> {
   const text = await readFile(path, 'utf8');
   const frame = LockFrame.safeParse(tryParseJson(text));
   if (!frame.success) throw new UsageError(`${path}: ${describeIssue(frame.error)}`);
   const kind = Object.hasOwn(KINDS, frame.data.kind) ? KINDS[frame.data.kind] : undefined;
   if (kind) return { text, frame: frame.data, kind };
-  throw new UsageError(`${path}: kind: expected ${Object.keys(KINDS).join(' or ')}, got "${frame.data.kind}"`);
+  throw new UsageError(
+    `${path}: kind: expected ${Object.keys(KINDS).join(' or ')}, got "${frame.data.kind}"`,
+  );
 }
 
 /** Adds the path of a lock to the errors of its schema. */
@@ -92,12 +105,15 @@ const describeIssue = ({ issues: [issue] }: z.ZodError): string =>
  *
  * @throws UsageError without a lock file; UnusableError for the registry
  */
-export async function relockCard(cardPath: string, version: string | null, signal: AbortSignal): Promise<string> {
+export async function relockCard(
+  cardPath: string,
+  { version, ...options }: Omit<RelockOptions, 'version'> & { version: string | null },
+): Promise<string> {
   const path = lockPath(cardPath);
   if (path === null) throw new UsageError(`card ${cardPath} has no lock.json beside it`);
   const { text, frame, kind } = await readLock(path);
   const wanted = version ?? frame.version;
-  const lock = await named(path, () => kind.relock(JSON.parse(text), wanted, signal));
+  const lock = await named(path, () => kind.relock(JSON.parse(text), { ...options, version: wanted }));
   await writeFile(path, `${JSON.stringify(lock, null, 2)}\n`);
   const card = await readFile(cardPath, 'utf8');
   await writeFile(cardPath, card.replace(/^version: .*$/m, `version: ${wanted}`));

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { errorMessage, UnusableError, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
-import { type BuildContext, LockFrame, SafePath } from './builder.ts';
+import { type BuildContext, LockFrame, type RelockOptions, SafePath } from './builder.ts';
 import { runProgram } from './run.ts';
 
 const Package = z.strictObject({
@@ -72,7 +72,10 @@ async function fetchPackage(
 /** Runs npm. Throws UnusableError. */
 async function npm(args: readonly string[], cwd: string, signal: AbortSignal): Promise<string> {
   try {
-    return await runProgram('npm', [...args, '--no-audit', '--no-fund', '--no-update-notifier'], { signal, cwd });
+    return await runProgram('npm', [...args, '--no-audit', '--no-fund', '--no-update-notifier'], {
+      signal,
+      cwd,
+    });
   } catch (error) {
     signal.throwIfAborted();
     throw new UnusableError('registry', errorMessage(error), { cause: error });
@@ -92,12 +95,11 @@ const LockedPackages = z.object({
 });
 
 /**
- * Resolves the requests of a lock at the registry, without optional dependencies.
+ * Resolves the requests of a lock at the registry, without optional dependencies. The version of the agent replaces the version of the lock in the requests.
  *
- * @param version new version of the agent, which replaces the old version in the requests
  * @throws UnusableError `registry`
  */
-export async function lockNpm(lock: NpmLock, version: string, signal: AbortSignal): Promise<NpmLock> {
+export async function lockNpm(lock: NpmLock, { version, signal }: RelockOptions): Promise<NpmLock> {
   const requests = Object.fromEntries(
     Object.entries(lock.requests).map(([name, wanted]) => [name, wanted.replace(lock.version, version)]),
   );
@@ -106,11 +108,15 @@ export async function lockNpm(lock: NpmLock, version: string, signal: AbortSigna
     await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies: requests }));
     // Packages of another platform can be locked here too.
     await npm(['install', '--package-lock-only', '--ignore-scripts', '--force'], folder, signal);
-    const { packages } = LockedPackages.parse(JSON.parse(await readFile(join(folder, 'package-lock.json'), 'utf8')));
-    const locked = Object.entries(packages).flatMap(([path, { name, version: exact, integrity, optional }]) => {
-      const own = name ?? path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
-      return path === '' || optional ? [] : [{ path, name: own, version: exact, integrity }];
-    });
+    const { packages } = LockedPackages.parse(
+      JSON.parse(await readFile(join(folder, 'package-lock.json'), 'utf8')),
+    );
+    const locked = Object.entries(packages).flatMap(
+      ([path, { name, version: exact, integrity, optional }]) => {
+        const own = name ?? path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
+        return path === '' || optional ? [] : [{ path, name: own, version: exact, integrity }];
+      },
+    );
     return NpmLock.parse({ ...lock, version, requests, packages: locked });
   } finally {
     await rm(folder, { recursive: true, force: true });

@@ -14,7 +14,17 @@ export type StartCheck =
 const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/etc/ld.so.cache', '/etc/alternatives'];
 const ISOLATION = [
   ...['--unshare-all', '--die-with-parent', '--new-session', '--chdir', '/tmp', '--clearenv'],
-  ...['--setenv', 'PATH', '/usr/local/bin:/usr/bin:/bin', '--setenv', 'HOME', '/tmp', '--setenv', 'LANG', 'C.UTF-8'],
+  ...[
+    '--setenv',
+    'PATH',
+    '/usr/local/bin:/usr/bin:/bin',
+    '--setenv',
+    'HOME',
+    '/tmp',
+    '--setenv',
+    'LANG',
+    'C.UTF-8',
+  ],
 ];
 const TIMEOUT_MS = 120_000;
 
@@ -23,11 +33,25 @@ export async function checkStart(card: AgentCard, bundle: Bundle, signal: AbortS
   if (card.check.length === 0) return { state: 'unknown', why: 'the card has no "check" command' };
   const mount = mountPath(bundle.manifest.name);
   const system = SYSTEM.filter((path) => existsSync(path)).flatMap((path) => ['--ro-bind', path, path]);
-  const places = [...system, '--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp', '--ro-bind', bundle.folder, mount];
+  const places = [
+    ...system,
+    '--proc',
+    '/proc',
+    '--dev',
+    '/dev',
+    '--tmpfs',
+    '/tmp',
+    '--ro-bind',
+    bundle.folder,
+    mount,
+  ];
   const argv = card.check.map((text) => fillText(text, (name) => (name === 'bundle' ? mount : `{${name}}`)));
   const from = performance.now();
   try {
-    const output = await runProgram('bwrap', [...ISOLATION, ...places, '--', ...argv], { signal, timeoutMs: TIMEOUT_MS });
+    const output = await runProgram('bwrap', [...ISOLATION, ...places, '--', ...argv], {
+      signal,
+      timeoutMs: TIMEOUT_MS,
+    });
     return { state: 'starts', output: output.trim().split('\n')[0] ?? '', ms: performance.now() - from };
   } catch (error) {
     signal.throwIfAborted();

@@ -84,7 +84,8 @@ function dropFields(body: Fields, dropped: Set<string>): void {
     if (body[name] !== undefined && body[name] !== null && body[name] !== false) dropped.add(name);
   const choice = body.tool_choice ?? 'auto';
   if (choice !== 'auto' && choice !== 'none') dropped.add('tool_choice');
-  if (body.parallel_tool_calls === false) dropped.add('parallel_tool_calls');
+  if (body.parallel_tool_calls === false && listOf(body.tools, 'tools').length > 0)
+    dropped.add('parallel_tool_calls');
   if (typeof body.n === 'number' && body.n !== 1) throw new BadRequest('n: expected 1');
 }
 
@@ -188,5 +189,6 @@ export const CHAT: DialectForm = {
   alive: (request, id) => chunk(request, id, {}),
   events,
   refusal: (why, message) => ({ error: openaiError(why, message) }),
-  refusedStream: (_request, why, message) => `${data({ error: openaiError(why, message) })}data: [DONE]\n\n`,
+  refusedStream: (_request, _id, why, message) =>
+    `${data({ error: openaiError(why, message) })}data: [DONE]\n\n`,
 };

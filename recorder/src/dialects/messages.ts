@@ -265,7 +265,7 @@ export const MESSAGES: DialectForm = {
   alive: () => PING,
   events,
   refusal,
-  refusedStream: (_request, why, message) => namedEvent(refusal(why, message)),
+  refusedStream: (_request, _id, why, message) => namedEvent(refusal(why, message)),
 };
 
 /** The answer of `count_tokens`. */

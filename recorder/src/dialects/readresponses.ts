@@ -121,7 +121,8 @@ function dropFields(body: Fields, dropped: Set<string>): void {
     dropped.add('text.format');
   const choice = body.tool_choice ?? 'auto';
   if (choice !== 'auto' && choice !== 'none') dropped.add('tool_choice');
-  if (body.parallel_tool_calls === false) dropped.add('parallel_tool_calls');
+  if (body.parallel_tool_calls === false && listOf(body.tools, 'tools').length > 0)
+    dropped.add('parallel_tool_calls');
 }
 
 function readItems(body: Fields, dropped: Set<string>): Items {

@@ -29,9 +29,10 @@ export const AgentConfig = z.object({
     { choices: agentsWith({ byName: true }) },
   ),
   card: setting(
-    null,
-    'card of an agent that comes as a program, for type installed',
+    '--agent-card <file>',
+    'card of an agent of your own that comes as a program, instead of --agent (docs/agents.md)',
     AgentCard.nullable().default(null),
+    { form: 'card' },
   ),
   /** Values of the card's options. */
   options: setting(

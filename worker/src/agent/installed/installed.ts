@@ -14,6 +14,7 @@ import {
 import {
   type AgentCard,
   type AgentOutput,
+  allTurns,
   type ExitStatus,
   type InstalledAgent,
   type Log,
@@ -86,7 +87,8 @@ export async function runInstalledAgent(task: InstalledTask, deps: InstalledDeps
   const status = over ?? (result && (await statusOf(container, start.ends, result.exitCode, signal)));
   requireStarted(recorder, result, status);
   recorder.requireTrained();
-  return endOf(recorder, status, seconds, { result, outputs });
+  const isSpent = status !== null && isCutByLimit(recorder.trajectory(), config.answer_limit);
+  return endOf(recorder, isSpent ? 'turn_limit' : status, seconds, { result, outputs });
 }
 
 /** `over`: the limit that ended the rollout; null: the program ended by itself. `result`: null if a limit killed the sandbox. */
@@ -153,6 +155,14 @@ function requireStarted(recorder: Recorder, result: ExecResult | null, status: E
     'agent_start',
     `the program ${how} before the first answer of the model: ${printed}`,
   );
+}
+
+/** Returns whether the limit on all answers cut the last one: many agents take a cut answer for their last word. */
+function isCutByLimit(trajectory: Trajectory, most: number | null): boolean {
+  if (most === null) return false;
+  const turns = allTurns(trajectory);
+  const answered = turns.reduce((sum, { usage }) => sum + (usage?.completion_tokens ?? 0), 0);
+  return answered >= most && turns.some(({ finish_reason: why }) => why === 'length');
 }
 
 function endOf(
