@@ -1,6 +1,13 @@
 /** Selects the turns of a running rollout that watchers have not got yet, and shortens them to what is shown. */
 import { withNamedPictures } from '@swefarm/policy';
-import { allTurns, type LiveTurn, type Message, type Trajectory, type Turn } from '@swefarm/shared';
+import {
+  allTurns,
+  type LiveTurn,
+  type Message,
+  mainLineId,
+  type Trajectory,
+  type Turn,
+} from '@swefarm/shared';
 
 /** @param most number of latest turns that are shown; older ones are left out */
 export function createLiveTurns(attempt: number, most: number, now: () => number) {
@@ -51,10 +58,15 @@ type Numbers = Pick<LiveTurn, 'attempt' | 'turn' | 'at'>;
 /** The observations of the turn are not known yet: the next turn of the line shows them. */
 function turnInLine(trajectory: Trajectory, turn: Turn, numbers: Numbers): LiveTurn {
   const lines = [trajectory, ...(trajectory.lines ?? [])];
-  const { turns, messages } = lines.find((line) => line.turns.includes(turn)) ?? trajectory;
+  const found = lines.find((line) => line.turns.includes(turn)) ?? trajectory;
+  const { turns, messages } = found;
   const from = (turns[turns.indexOf(turn) - 1]?.message ?? -1) + 1;
-  return liveTurn(turn, messages.slice(from, turn.message + 1), turn.message - from, numbers);
+  const line = 'kind' in found ? { id: found.id, kind: found.kind } : mainOf(trajectory);
+  const shown = messages.slice(from, turn.message + 1);
+  return { ...liveTurn(turn, shown, turn.message - from, numbers), line };
 }
+
+const mainOf = (trajectory: Trajectory) => ({ id: mainLineId(trajectory), kind: 'main' as const });
 
 const liveTurn = (turn: Turn, shown: readonly Message[], answer: number, numbers: Numbers): LiveTurn => ({
   ...numbers,

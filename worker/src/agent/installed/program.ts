@@ -69,9 +69,9 @@ export async function startProgram(
   return {
     ended,
     async kill() {
-      // The program keeps its output if it is killed from inside the sandbox.
-      await container.killProcesses?.();
-      const { by } = container.killProcesses ? await waitAtMost(over, AFTER_KILL_MS) : { by: 'timeout' };
+      // An aborted exec would lose the output of the program.
+      await container.killProcesses();
+      const { by } = await waitAtMost(over, AFTER_KILL_MS);
       if (by === 'itself') return;
       stop.abort(
         new RolloutFailure('sandbox_lost', 'the program of the agent did not end when it was killed'),
