@@ -61,7 +61,7 @@ test('only workers of level 2 run agents that come as programs, or limits of ans
   expect([level({}), level({ answerLimit: '5' }), level({ costLimit: '0.5' })]).toEqual([1, 2, 2]);
   expect(level({}, { type: 'installed', card: CARD })).toBe(2);
   expect(() => level({}, { type: 'installed' })).toThrow(/needs a card.*--agent-card/);
-  expect(() => level({}, { card: CARD })).toThrow(/agent mini takes no card/);
+  expect(level({}, { card: CARD })).toBe(2);
 });
 
 test('a limit of cost needs the price of the model', () => {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { errorMessage, SwefarmError } from '@swefarm/shared';
+import { errorMessage, SwefarmError, UnusableError } from '@swefarm/shared';
 import type { PythonLock } from './pythonlock.ts';
 import { runProgram } from './run.ts';
 
@@ -25,22 +25,30 @@ export async function debianMirror(apt = '/etc/apt'): Promise<string> {
 }
 
 /**
- * Unpacks packages into a folder. A mirror removes a version some weeks after its successor, so the second source is the archive of all
- * versions.
+ * Returns where packages are fetched, the best first. A mirror removes a version some weeks after its successor appears, so the second source
+ * is the archive of all versions.
+ */
+export const debianSources = async (snapshot: string): Promise<string[]> => [
+  await debianMirror(),
+  `${ARCHIVE}/${snapshot}`,
+];
+
+/**
+ * Unpacks packages into a folder.
  *
- * @throws SwefarmError debian_package if no source has a package with the hash of the lock
+ * @throws UnusableError if no source has a package with the hash of the lock; the reason of the signal
  */
 export async function unpackDebian(
   packages: readonly Package[],
-  snapshot: string,
   root: string,
-  { mirror, signal }: { mirror: string; signal: AbortSignal },
+  sources: readonly string[],
+  signal: AbortSignal,
 ): Promise<void> {
   await mkdir(root, { recursive: true });
   const waiting = [...packages];
   const work = async (): Promise<void> => {
     for (let next = waiting.shift(); next; next = waiting.shift()) {
-      const bytes = await fetchPackage(next, [mirror, `${ARCHIVE}/${snapshot}`], signal);
+      const bytes = await fetchPackage(next, sources, signal);
       const path = join(root, basename(next.file));
       await writeFile(path, bytes);
       await unpack(path, bytes, root, signal);
@@ -69,7 +77,7 @@ async function fetchPackage(
       problems.push(`${url}: ${errorMessage(error)}`);
     }
   }
-  throw new SwefarmError(
+  throw new UnusableError(
     'debian_package',
     `cannot fetch the Debian package ${wanted.name} ${wanted.version} (${problems.join('; ')}): make the lock of the agent again`,
   );

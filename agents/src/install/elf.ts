@@ -54,11 +54,11 @@ function entriesOf(bytes: Buffer, dynamic: Segment): Entry[] {
   return entries;
 }
 
-const valueOf = (entries: readonly Entry[], tag: number): number | undefined =>
+const firstValue = (entries: readonly Entry[], tag: number): number | undefined =>
   entries.find((entry) => entry.tag === tag)?.value;
 
 function namesOf(bytes: Buffer, segments: readonly Segment[], entries: readonly Entry[]): Buffer {
-  const [address, size] = [valueOf(entries, DT.strtab) ?? 0, valueOf(entries, DT.strsz) ?? 0];
+  const [address, size] = [firstValue(entries, DT.strtab) ?? 0, firstValue(entries, DT.strsz) ?? 0];
   const home = segments.find(
     ({ type, vaddr, filesz }) => type === PT.load && address >= vaddr && address < vaddr + filesz,
   );

@@ -29,33 +29,10 @@ const kind = <Lock>(
 
 const KINDS: Readonly<Record<string, Kind>> = {
   npm: kind(NpmLock, buildNpm, lockNpm),
-  python: kind(
-    PythonLock,
-    (lock, folder, { source, ...context }) =>
-      buildPython(lock, folder, source === null ? context : { ...context, source }),
-    relockPython,
+  python: kind(PythonLock, buildPython, (lock, { version, source, signal }) =>
+    lockPython(lock, version, source, signal),
   ),
 };
-
-/** The requirements name the version of the agent as `NAME==VERSION`. */
-function relockPython(lock: PythonLock, { version, source, signal }: RelockOptions): Promise<PythonLock> {
-  const requirements = lock.wish.requirements.map((one) => one.replace(`==${lock.version}`, `==${version}`));
-  const {
-    kind: _kind,
-    snapshot: _snapshot,
-    debian: _debian,
-    wheels: _wheels,
-    source: earlier,
-    ...request
-  } = lock;
-  const wanted = {
-    ...request,
-    version,
-    wish: { ...lock.wish, requirements },
-    source: earlier && { folders: earlier.folders },
-  };
-  return lockPython(wanted, source === null ? { signal } : { checkout: source, signal });
-}
 
 export type InstallOptions = {
   /** Folder with the source of the agent, or, for a card without a lock, the folder that becomes the bundle; null: none. */

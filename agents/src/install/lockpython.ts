@@ -2,48 +2,72 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { SwefarmError } from '@swefarm/shared';
 import { z } from 'zod';
-import { debianMirror, unpackDebian } from './debian.ts';
-import { copyFolders, debianPython, pipOf, sourceDigest } from './python.ts';
-import { PythonLock } from './pythonlock.ts';
+import { digestOf } from '../store/contents.ts';
+import { debianSources, unpackDebian } from './debian.ts';
+import { copyFolders, debianPython, pipOf, type RunPython, requireSource } from './python.ts';
+import type { PythonLock } from './pythonlock.ts';
 import { runProgram } from './run.ts';
 
 const KEYS = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
-/** What stays the same when a lock is made again. */
-export type PythonRequest = Pick<PythonLock, 'version' | 'wish' | 'python' | 'programs' | 'drop'> & {
-  source: { folders: string[]; revision: string } | null;
-};
-
 /**
- * Returns a lock with the newest packages that the request allows. Needs apt-get, but changes nothing of this machine.
+ * Returns the lock with the newest packages that its requirements allow, for a version of the agent. Needs apt-get, but installs nothing on
+ * this machine.
  *
- * @param checkout folder of the agent, for a request with `source`
- * @throws SwefarmError build_step with the message of apt-get or pip
+ * @param source checkout of the agent, for a lock with `source`
+ * @throws UsageError without a checkout; SwefarmError build_step with the message of apt-get or pip; the reason of the signal
  */
 export async function lockPython(
-  request: PythonRequest,
-  { checkout, signal }: { checkout?: string; signal: AbortSignal },
+  lock: PythonLock,
+  version: string,
+  source: string | null,
+  signal: AbortSignal,
 ): Promise<PythonLock> {
+  const requirements = lock.wish.requirements.map((one) => one.replace(`==${lock.version}`, `==${version}`));
+  const wish = { ...lock.wish, requirements };
   const work = await mkdtemp(join(tmpdir(), 'swefarm-lock-'));
   try {
-    const mirror = await debianMirror();
     const snapshot = new Date().toISOString().replace(/[-:]|\.\d+/g, '');
-    const debian = await resolveDebian(request.wish, mirror, work, signal);
+    const sources = await debianSources(snapshot);
+    const debian = await resolveDebian(wish, sources[0] ?? '', work, signal);
     const root = join(work, 'root');
-    await unpackDebian(debian, snapshot, root, { mirror, signal });
-    const wheels = await resolveWheels(request, root, work, signal);
-    const { source, ...rest } = request;
-    return PythonLock.parse({
-      kind: 'python',
-      ...rest,
-      ...{ snapshot, debian, wheels },
-      source: source && { ...source, sha256: await checkoutDigest(source.folders, work, checkout, signal) },
-    });
+    await unpackDebian(debian, root, sources, signal);
+    const wheels = await resolveWheels(
+      wish,
+      debianPython(root, lock.python),
+      await pipOf(root),
+      work,
+      signal,
+    );
+    return {
+      ...lock,
+      version,
+      wish,
+      snapshot,
+      debian,
+      wheels,
+      source: await lockSource(lock, work, source, signal),
+    };
   } finally {
     await rm(work, { recursive: true, force: true });
   }
+}
+
+async function lockSource(
+  { source }: PythonLock,
+  work: string,
+  given: string | null,
+  signal: AbortSignal,
+): Promise<PythonLock['source']> {
+  if (!source) return null;
+  const checkout = requireSource(given);
+  const copy = join(work, 'src');
+  await copyFolders(checkout, source.folders, copy);
+  const revision = await runProgram('git', ['-C', checkout, 'rev-parse', 'HEAD'], { signal }).catch(
+    () => source.revision,
+  );
+  return { ...source, revision: revision.trim(), sha256: (await digestOf(copy, signal)).digest };
 }
 
 /** Asks apt-get with folders of its own, in which no package is installed, so that every dependency is named. */
@@ -105,13 +129,13 @@ with zipfile.ZipFile(folder + "/" + name + "-" + version + "-py3-none-any.whl", 
 `;
 
 async function resolveWheels(
-  { wish, python }: PythonRequest,
-  root: string,
+  wish: PythonLock['wish'],
+  python: RunPython,
+  pip: readonly string[],
   work: string,
   signal: AbortSignal,
 ): Promise<PythonLock['wheels']> {
-  const run = (args: string[]): Promise<string> =>
-    runProgram(...debianPython(root, python)(args), { signal });
+  const run = (args: string[]): Promise<string> => runProgram(...python(args), { signal });
   const report = join(work, 'report.json');
   const standIns = join(work, 'stand-ins');
   await mkdir(standIns);
@@ -123,7 +147,7 @@ async function resolveWheels(
   }
   const fixed = ['--dry-run', '--ignore-installed', '--only-binary', ':all:', '--find-links', standIns];
   const files = ['--target', join(work, 'none'), '--report', report];
-  await run([...(await pipOf(root)), 'install', '--quiet', ...fixed, ...files, ...wish.requirements]);
+  await run([...pip, 'install', '--quiet', ...fixed, ...files, ...wish.requirements]);
   const { install } = Report.parse(JSON.parse(await readFile(report, 'utf8')));
   return install
     .map(({ metadata: { name, version }, download_info }) => ({
@@ -135,20 +159,3 @@ async function resolveWheels(
 
 /** The one spelling of a package's name. */
 const normal = (name: string): string => name.toLowerCase().replace(/[-_.]+/g, '-');
-
-async function checkoutDigest(
-  folders: readonly string[],
-  work: string,
-  checkout: string | undefined,
-  signal: AbortSignal,
-): Promise<string> {
-  if (checkout === undefined) {
-    throw new SwefarmError(
-      'source_missing',
-      'this agent is on no registry: give a checkout of it (--source FOLDER)',
-    );
-  }
-  const copy = join(work, 'src');
-  await copyFolders(checkout, folders, copy);
-  return await sourceDigest(copy, signal);
-}

@@ -4,9 +4,10 @@
  */
 import { cp, glob, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { SwefarmError } from '@swefarm/shared';
+import { SwefarmError, UsageError } from '@swefarm/shared';
 import { digestOf } from '../store/contents.ts';
-import { debianMirror, unpackDebian } from './debian.ts';
+import type { BuildContext } from './builder.ts';
+import { debianSources, unpackDebian } from './debian.ts';
 import { addLibraries, LOADER } from './libraries.ts';
 import type { PythonLock } from './pythonlock.ts';
 import { runProgram } from './run.ts';
@@ -26,30 +27,19 @@ export const PACKAGES = 'lib/python3/dist-packages';
 const TRACES = ['bin', '*.dist-info/{RECORD,INSTALLER,REQUESTED,direct_url.json}', '**/__pycache__'];
 const LIBRARIES = 'usr/lib/x86_64-linux-gnu';
 
-export type PythonBuild = {
-  /** Path of the bundle in the sandbox. */
-  mount: string;
-  signal: AbortSignal;
-  log: (text: string) => void;
-  /** A checkout of the agent, for a lock with `source`. */
-  source?: string;
-  /** Default: the mirror of this machine's apt. */
-  mirror?: string;
-};
-
 /**
  * Writes the bundle into an empty folder.
  *
- * @throws SwefarmError debian_package, build_step, bundle_incomplete, source_differs; the reason of the signal
+ * @throws UsageError for a source that differs from the lock; UnusableError for the mirror; SwefarmError build_step, bundle_incomplete; the
+ * reason of the signal
  */
-export async function buildPython(lock: PythonLock, folder: string, build: PythonBuild): Promise<void> {
-  const { mount, signal, log } = build;
+export async function buildPython(lock: PythonLock, folder: string, context: BuildContext): Promise<void> {
+  const { mount, signal, log } = context;
   // The name begins as that of the folder, so what a killed installer leaves is swept with the folder.
   const root = await mkdtemp(join(dirname(folder), `${basename(folder)}-`));
   try {
     log(`fetching ${lock.debian.length} Debian packages`);
-    const mirror = build.mirror ?? (await debianMirror());
-    await unpackDebian(lock.debian, lock.snapshot, root, { mirror, signal });
+    await unpackDebian(lock.debian, root, await debianSources(lock.snapshot), signal);
     await copyStandard(lock, root, folder);
     const python = debianPython(root, lock.python);
     log(`installing ${lock.wheels.length} Python packages`);
@@ -57,7 +47,7 @@ export async function buildPython(lock: PythonLock, folder: string, build: Pytho
       runProgram(...python(args), { signal }),
     );
     await removeAll(join(folder, PACKAGES), [...TRACES, ...lock.drop]);
-    await copySource(lock, folder, build);
+    await copySource(lock, folder, context);
     const programs = await copyPrograms(lock, root, folder);
     await addLibraries({ folder, mount, libraries: join(root, LIBRARIES), signal }, programs);
     log('compiling byte code');
@@ -132,22 +122,23 @@ async function copyPrograms({ python, programs }: PythonLock, root: string, fold
   return [`bin/python${python}`, ...copied];
 }
 
-async function copySource({ source }: PythonLock, folder: string, build: PythonBuild): Promise<void> {
-  if (!source) return;
-  if (build.source === undefined) {
-    throw new SwefarmError(
-      'source_missing',
-      'this agent is on no registry: give a checkout of it (--source FOLDER)',
-    );
-  }
+async function copySource(lock: PythonLock, folder: string, context: BuildContext): Promise<void> {
+  if (!lock.source) return;
+  const { folders, revision, sha256 } = lock.source;
+  const checkout = requireSource(context.source);
   const target = join(folder, 'src');
-  await copyFolders(build.source, source.folders, target);
-  const digest = await sourceDigest(target, build.signal);
-  if (digest === source.sha256) return;
-  throw new SwefarmError(
-    'source_differs',
-    `${build.source} has not the files of revision ${source.revision}: their digest is ${digest}, that of the lock ${source.sha256}; check the revision out, or make a lock of these files`,
+  await copyFolders(checkout, folders, target);
+  const { digest } = await digestOf(target, context.signal);
+  if (digest === sha256) return;
+  throw new UsageError(
+    `${checkout} has not the files of revision ${revision}: their digest is ${digest}, that of the lock ${sha256}; check the revision out, or make a lock of these files`,
   );
+}
+
+/** Throws UsageError if no checkout was given. */
+export function requireSource(source: string | null): string {
+  if (source !== null) return source;
+  throw new UsageError('this agent is on no registry: give a checkout of its repository (--source FOLDER)');
 }
 
 /** Copies the folders of a checkout without byte code. */
@@ -160,10 +151,6 @@ export async function copyFolders(source: string, folders: readonly string[], ta
     });
   }
 }
-
-/** Returns the digest of copied folders of a checkout. */
-export const sourceDigest = async (copy: string, signal: AbortSignal): Promise<string> =>
-  (await digestOf(copy, signal)).digest;
 
 const COMPILE = `
 import compileall, py_compile, sys

@@ -1,9 +1,8 @@
 /** The lock of a bundle with a Python of its own: every file that goes into it, by hash, and what the lock was made from. */
 import { z } from 'zod';
+import { LockFrame, SafePath } from './builder.ts';
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
-/** A path below a folder, without a step upwards. */
-const inner = z.string().regex(/^(?!.*(?:^|\/)\.\.?(?:\/|$))[^/\0]+(?:\/[^/\0]+)*$/);
 const packageName = z.string().regex(/^[\w.+-]+$/);
 
 /** The request that `lockPython` resolves. */
@@ -23,26 +22,24 @@ export const PythonWish = z.strictObject({
 });
 export type PythonWish = z.infer<typeof PythonWish>;
 
-export const PythonLock = z.strictObject({
+export const PythonLock = LockFrame.extend({
   kind: z.literal('python'),
-  /** Version of the agent. */
-  version: z.string().min(1).max(80),
   wish: PythonWish,
   python: z.string().regex(/^\d+\.\d+$/),
   /** Moment at which the mirror had these packages, as the archive of all Debian packages writes it. */
   snapshot: z.string().regex(/^\d{8}T\d{6}Z$/),
   debian: z.array(
-    z.strictObject({ name: packageName, version: z.string(), file: inner, bytes: z.number(), sha256 }),
+    z.strictObject({ name: packageName, version: z.string(), file: SafePath, bytes: z.number(), sha256 }),
   ),
   /** The one wheel of each package that is installed. */
   wheels: z.array(z.strictObject({ name: packageName, version: z.string(), sha256 })),
   /** Programs of the Debian packages that are copied to `programs`. */
-  programs: z.array(inner).default([]),
+  programs: z.array(SafePath).default([]),
   /** Patterns of paths below the folder of Python packages that are removed; `**` stands for any folders. */
-  drop: z.array(inner).default([]),
+  drop: z.array(SafePath).default([]),
   /** Folders of a checkout that are copied to `src`, for an agent that is on no registry, with the digest of the folders. */
   source: z
-    .strictObject({ folders: z.array(inner).min(1), revision: z.string().min(1), sha256 })
+    .strictObject({ folders: z.array(SafePath).min(1), revision: z.string().min(1), sha256 })
     .nullable()
     .default(null),
 });

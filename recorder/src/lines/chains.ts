@@ -39,7 +39,8 @@ function longestContinuations(answers: readonly Answer[]): Map<Answer, Answer> {
   // An answer comes later than the one that it continues, so the lengths below an answer are known when it is reached.
   for (const answer of answers.toReversed()) {
     const next = following.get(answer);
-    lengths.set(answer, 1 + (next ? (lengths.get(next) ?? 0) : 0));
+    // An answer that a later whole prompt contains goes on there.
+    lengths.set(answer, 1 + (next ? (lengths.get(next) ?? 0) : answer.isKept ? 0.5 : 0));
     const { parent } = answer.match;
     if (!parent) continue;
     const best = following.get(parent);

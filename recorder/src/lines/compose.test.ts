@@ -1,11 +1,13 @@
-import type { Line, Trajectory } from '@swefarm/shared';
+import type { Trajectory } from '@swefarm/shared';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { card, recorderOptions } from '../../test/options.ts';
-import { createScriptedPolicy, type Sample, type Scripted, says } from '../../test/scriptedpolicy.ts';
+import { createScriptedPolicy, type Scripted, says } from '../../test/scriptedpolicy.ts';
 import { Answer, SimulatedAgent, Step } from '../../test/simulatedagent.ts';
+import { expectAllRecorded } from '../../test/wholelines.ts';
 import { lineFactsOf } from '../endpoint/facts.ts';
 import { Recording } from '../endpoint/recording.ts';
+import type { PolicyLine } from '../recorder.ts';
 import { composeLines } from './compose.ts';
 
 const STEPS = fc.array(Step, { minLength: 1, maxLength: 40 });
@@ -27,37 +29,6 @@ const scripted = (answers: readonly Scripted[]) =>
     for (let tick = messages.length % 5; tick > 0; tick--) await Promise.resolve();
     return answers[number % answers.length] ?? says('x');
   });
-
-/** Returns prompt and generation of each turn of a line, rebuilt from the stored ids of the line and those before it. */
-function wholeIds(line: Line, lines: readonly Line[]): { prompt: number[]; generation: number[] }[] {
-  const before = line.from && lines.find(({ id }) => id === line.from?.line);
-  const last = before && wholeIds(before, lines)[(line.from?.turns ?? 0) - 1];
-  let seen = last ? [...last.prompt, ...last.generation] : [];
-  return line.turns.map(({ tokens }) => {
-    const prompt = [...seen.slice(0, tokens?.prefix_length), ...(tokens?.prompt_suffix ?? [])];
-    const generation = Array.from(tokens?.generation ?? []);
-    seen = [...prompt, ...generation];
-    return { prompt, generation };
-  });
-}
-
-function expectAllRecorded(lines: readonly Line[], samples: readonly Sample[]): void {
-  const asked = new Map(
-    samples.map(({ prompt, generation }) => [
-      generation[0],
-      { prompt: Array.from(prompt), generation: Array.from(generation) },
-    ]),
-  );
-  const recorded = lines.flatMap((line) => wholeIds(line, lines));
-  // Each sampled token has an id of its own, so equal turns are the same turn.
-  expect(recorded).toHaveLength(samples.length);
-  for (const turn of recorded) expect(turn).toEqual(asked.get(turn.generation[0]));
-  for (const { turns, messages, from, id } of lines) {
-    for (const { message } of turns) expect(messages[message]?.role).toBe('assistant');
-    if (from) expect(Number(from.line.slice(1))).toBeLessThan(Number(id.slice(1)));
-    for (const { tokens } of from ? [] : turns.slice(0, 1)) expect(tokens?.prefix_length).toBe(0);
-  }
-}
 
 test('each sampled token is in exactly one line, whose ids are those that the policy was asked', async () => {
   await fc.assert(
@@ -93,15 +64,8 @@ test('ids that do not continue cut the line, and no token is lost', async () => 
     fc.asyncProperty(STEPS, ANSWERS, async (steps, answers) => {
       const policy = scripted(answers);
       // A server that renders every history whole, as in mode text.
-      const whole = { ...policy, openLine: () => policy.openLine() };
-      const rendering = {
-        ...whole,
-        openLine: () => ({
-          complete: (request: Parameters<ReturnType<typeof policy.openLine>['complete']>[0]) =>
-            policy.openLine().complete(request),
-        }),
-      };
-      const { lines } = await play(steps, answers, rendering, false);
+      const openLine = (): PolicyLine => ({ complete: (request) => policy.openLine().complete(request) });
+      const { lines } = await play(steps, answers, { ...policy, openLine }, false);
       expectAllRecorded(lines, policy.samples);
       expect(lines).toHaveLength(policy.samples.length);
     }),

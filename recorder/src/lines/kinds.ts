@@ -20,7 +20,8 @@ export function kindsOf(chains: readonly Chain[], answers: readonly Answer[]): M
     };
     const decide = (): LineKind => {
       const { sign } = first.asked;
-      if (sign === 'foreign') return 'foreign';
+      if (sign !== null && sign !== 'subagent') return sign;
+      if (isSummaryBeside(chain, answers)) return 'summary';
       if (isAbandoned(chain, answers)) return 'abandoned';
       if (sign !== null) return sign;
       if (first.asked.tools.length === 0 && withTools) {
@@ -45,7 +46,7 @@ export function kindsOf(chains: readonly Chain[], answers: readonly Answer[]): M
  */
 function isAbandoned({ answers }: Chain, all: readonly Answer[]): boolean {
   const [last] = answers;
-  if (answers.length > 1 || last.history.after.length > 0) return false;
+  if (answers.length > 1 || last.isKept || last.history.after.length > 0) return false;
   const { history } = last.asked;
   const later = all.filter(({ number }) => number > last.number);
   const isReplaced = history.asked.some(({ answer }) => {
@@ -72,6 +73,14 @@ function isAskedAfter(start: History, last: Answer): boolean {
     left.push(...at.after.filter((next) => !isAnswer(next)));
   }
   return false;
+}
+
+/** Returns whether a text beside a line precedes a whole prompt that goes on instead of the line. */
+function isSummaryBeside({ from, answers: [first, second] }: Chain, all: readonly Answer[]): boolean {
+  const next = all[first.number];
+  if (!from || second || first.message.tool_calls || !next) return false;
+  const isReplaced = from.chain.answers.every(({ number }) => number < next.number);
+  return isReplaced && next.match.parent === null && next.asked.tools.length > 0;
 }
 
 /** Returns whether a whole prompt replaces the history of the main line: it begins alike, and the main line does not go on beside it. */

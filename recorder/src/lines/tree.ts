@@ -23,6 +23,8 @@ export type Found = {
 export class HistoryTree {
   readonly #starts = new Map<string, History>();
   readonly #answers: Answer[] = [];
+  /** Id of a call, as the agent has it → its answer. */
+  readonly #byCall = new Map<string, Answer>();
   #asked = 0;
 
   get answers(): readonly Answer[] {
@@ -55,19 +57,21 @@ export class HistoryTree {
       ...{ history: last, match, joined: 0, answer: null },
     };
     last.asked.push(asked);
+    if (match.parent === null) this.#markKept(messages);
     return asked;
   }
 
   /** Adds the answer to a request. */
-  answer(asked: Asked, made: Omit<Answer, 'asked' | 'number' | 'history'>): Answer {
+  answer(asked: Asked, made: Omit<Answer, 'asked' | 'number' | 'history' | 'isKept'>): Answer {
     const history = historyAfter(asked.history, made.given.message, (history) => ({
       ...made,
-      ...{ asked, number: this.#answers.length + 1, history },
+      ...{ asked, number: this.#answers.length + 1, history, isKept: false },
     }));
     const answer = history.answer as Answer;
     asked.history.after.push(history);
     asked.answer = answer;
     this.#answers.push(answer);
+    for (const { id } of made.given.message.tool_calls ?? []) this.#byCall.set(id, answer);
     return answer;
   }
 
@@ -76,6 +80,13 @@ export class HistoryTree {
     remove(asked.history.asked, asked);
     for (let at: History = asked.history; at.before && isUnused(at); at = at.before)
       remove(at.before.after, at);
+  }
+
+  #markKept(messages: readonly Message[]): void {
+    for (const { id } of messages.flatMap(({ tool_calls: calls }) => calls ?? [])) {
+      const answer = this.#byCall.get(id);
+      if (answer) answer.isKept = true;
+    }
   }
 
   #match(place: {

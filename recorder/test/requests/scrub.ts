@@ -7,7 +7,7 @@ import { tryParseJson } from '@swefarm/shared';
 
 /** Fields whose values are names or ids. */
 const NAMES = new Set(
-  'type role name namespace id call_id tool_call_id tool_use_id model tool_choice status signature encrypted_content required enum media_type format detail $schema finish effort subagent_type'.split(
+  'type role name namespace id call_id tool_call_id tool_use_id model tool_choice status signature encrypted_content required enum media_type format detail $schema finish effort'.split(
     ' ',
   ),
 );
@@ -38,12 +38,21 @@ const MARKS_IN_JSON = /\\u[0-9a-fA-F]{4}|\\.|x-anthropic-billing-header|system-r
 const scrubText = (text: string): string =>
   text.replace(MARKS, (word) => (WORDS.has(word) ? word : replacement(word)));
 
-/** Scrubs the values in the text of arguments. Keeps spaces, so that the text is canonical or not, as before. Unreadable text stays so. */
+/** Scrubs all texts of the arguments of a call; the keys stay. */
+function scrubValues(value: unknown): unknown {
+  if (typeof value === 'string') return scrubText(value);
+  if (Array.isArray(value)) return value.map(scrubValues);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, scrubValues(inner)]));
+}
+
+/** Scrubs arguments as text. Text that is not written as JSON.stringify() writes it stays so, and unreadable text stays unreadable. */
 function scrubArguments(text: string): string {
   const value = tryParseJson(text);
-  const keys = new Set(typeof value === 'object' && value !== null ? Object.keys(value) : []);
+  if (value !== undefined)
+    return JSON.stringify(scrubValues(value), null, text === JSON.stringify(value) ? undefined : ' ');
   return text.replace(MARKS_IN_JSON, (word) =>
-    word.startsWith('\\') || WORDS.has(word) || keys.has(word) ? word : replacement(word),
+    word.startsWith('\\') || WORDS.has(word) ? word : replacement(word),
   );
 }
 
@@ -51,10 +60,12 @@ function scrubArguments(text: string): string {
 export function scrub(value: unknown, key = ''): unknown {
   if (typeof value === 'string') {
     if (NAMES.has(key)) return value;
-    return key === 'arguments' ? scrubArguments(value) : scrubText(value);
+    return key === 'arguments' || key === 'raw' ? scrubArguments(value) : scrubText(value);
   }
-  if (Array.isArray(value)) return value.map((inner) => scrub(inner, key));
+  // The items of the list `input` are messages; an object `input` has the arguments of a call.
+  if (Array.isArray(value)) return value.map((inner) => scrub(inner, key === 'input' ? '' : key));
   if (typeof value !== 'object' || value === null) return value;
+  if (key === 'input' && !('__unparsedToolInput' in value)) return scrubValues(value);
   const entries = Object.entries(value).map(([name, inner]) => {
     // The properties of a schema may have the names of fields, with schemas as values.
     const field =
