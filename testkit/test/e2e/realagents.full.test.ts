@@ -63,8 +63,6 @@ test.for(['docker', 'rootfs'] as const)('agents side by side on %s', async (runt
     SWEFARM_AGENTS_DIR: AGENTS_DIR,
     SWEFARM_CONCURRENCY: String(AGENTS.length),
   });
-  const worker = await scene.worker`--worker-id real-${runtime}`;
-  onTestFinished(() => worker.kill('SIGKILL'));
   const lean = await withoutInstall(dataset);
   const runs = new Map<string, string>();
   for (const agent of found.installed) {
@@ -72,6 +70,9 @@ test.for(['docker', 'rootfs'] as const)('agents side by side on %s', async (runt
       --model scripted --token-mode token-in --require-tokens --step-limit 20`;
     runs.set(agent, run);
   }
+  // The worker starts when all runs wait, so that the agents work at the same time.
+  const worker = await scene.worker`--worker-id real-${runtime}`;
+  onTestFinished(() => worker.kill('SIGKILL'));
   for (const [agent, line] of await playedBy(scene, runs)) {
     expect(line, agent).toMatchObject({
       ...{ outcome: 'judged', resolved: true, reward: 1, attempt: 1, exit_status: 'submitted' },
