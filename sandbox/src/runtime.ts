@@ -49,8 +49,14 @@ export type ContainerSpec = {
 /** `source` and `target`: absolute paths of this machine and of the container. */
 export type Mount = { source: string; target: string };
 
-/** A port of 127.0.0.1 inside a container. Disposing it closes the port and its connections. */
-export type Listener = AsyncDisposable & { readonly port: number };
+/** A port of 127.0.0.1 inside a container. Disposing it closes the port and its connections, and so does disposing the container. */
+export type Listener = AsyncDisposable & {
+  readonly port: number;
+  /** Who listens: the worker, in the network of the container; or a program inside, which code inside can kill. */
+  readonly by: 'worker' | 'program';
+  /** Resolves when nothing listens. Before the disposal this has one of two causes: the container ended, or its program was killed. */
+  readonly closed: Promise<void>;
+};
 
 export type ExecOptions = {
   /** Replaces the whole environment, so that nothing of the agent's shell is inherited. */
@@ -110,10 +116,11 @@ export interface Container extends AsyncDisposable {
   /** Reads a regular file; null for anything else. Throws SwefarmError file_too_large. */
   getFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer | null>;
   /**
-   * Listens at 127.0.0.1 inside the container, where nothing outside of it can connect, and calls `onConnection` for each connection.
-   * Works without a network. Throws RolloutFailure sandbox_start, or sandbox_lost.
+   * Listens at a free port of 127.0.0.1 inside the container, where nothing outside of it can connect, and calls `onConnection` for each
+   * connection (at most 256 at once). Works without a network. With network `egress`, runtimes that share the network of this machine
+   * (rootfs, apptainer, host) listen at 127.0.0.1 of this machine. Throws RolloutFailure sandbox_start, or sandbox_lost.
    */
-  listen?(onConnection: (socket: Duplex) => void, signal: AbortSignal): Promise<Listener>;
+  listen(onConnection: (socket: Duplex) => void, signal: AbortSignal): Promise<Listener>;
   state(): Promise<ContainerState>;
   /** Returns the number of processes killed for memory so far; null if the runtime cannot count them. */
   oomKills(): Promise<number | null>;
@@ -122,10 +129,12 @@ export interface Container extends AsyncDisposable {
   /** True: the worker enforces the limits, and the counters that are readable inside belong to other processes. */
   readonly watched?: boolean;
   /**
-   * Kills every process except process 1, from outside and without a free process slot inside: the last resort against a fork bomb.
-   * Shells must be reopened afterwards.
+   * Kills every process except process 1, from outside and without a free process slot inside. After the end of a command this ends
+   * everything that the command started: processes in other sessions, without parents or without an environment, and fork bombs. It also ends
+   * shells, which must be reopened, and listeners whose program is inside. `host`: only processes with the container's mark in their
+   * environment, or without an environment in its folder.
    */
-  killProcesses?(): Promise<void>;
+  killProcesses(): Promise<void>;
   /**
    * Ends every process. The files stay readable from outside until the disposal. Throws RolloutFailure if processes may remain. Absent:
    * the runtime does not isolate the files.

@@ -50,10 +50,11 @@ const SANDBOX: Rooms = {
   images: [],
   '': ['images'],
   engine: ['', 'images'],
-  namespaces: ['', 'images'],
+  listening: [''],
+  namespaces: ['', 'images', 'listening'],
   // No runtime imports another.
-  host: ['', 'namespaces'],
-  docker: ['', 'engine', 'images', 'namespaces'],
+  host: ['', 'listening', 'namespaces'],
+  docker: ['', 'engine', 'images', 'listening', 'namespaces'],
   rootfs: ['', 'engine', 'images', 'namespaces'],
   apptainer: ['', 'images', 'namespaces'],
 };
@@ -118,9 +119,10 @@ const WORKER: Rooms = {
   metrics: [],
   agent: [],
   'agent/policy': ['agent'],
+  'agent/installed': ['agent'],
   evaluation: ['threads'],
   // The code of an attempt does not import its node, which passes the services that the attempt uses.
-  rollout: ['agent', 'agent/policy', 'evaluation', 'metrics', 'threads'],
+  rollout: ['agent', 'agent/installed', 'agent/policy', 'evaluation', 'metrics', 'threads'],
   maintenance: ['metrics', 'rollout'],
   node: ['agent/policy', 'evaluation', 'metrics', 'rollout', 'threads'],
   pull: ['node', 'rollout'],

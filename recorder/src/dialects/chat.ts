@@ -2,7 +2,16 @@
 import type { Message } from '@swefarm/shared';
 import { contentText } from './content.ts';
 import { type AgentAnswer, type AgentRequest, BadRequest, type DialectForm } from './dialect.ts';
-import { type Fields, listOf, requireBody, requireFields, requireName, textOf, tokensOf } from './fields.ts';
+import {
+  type Fields,
+  listOf,
+  namesOf,
+  requireBody,
+  requireFields,
+  requireName,
+  textOf,
+  tokensOf,
+} from './fields.ts';
 import { type Call, freeTextCall, freeTextOf, functionCall, OfferedTools, shapeOf } from './offered.ts';
 import { openaiError } from './refusal.ts';
 import { data } from './sse.ts';
@@ -84,7 +93,8 @@ function dropFields(body: Fields, dropped: Set<string>): void {
     if (body[name] !== undefined && body[name] !== null && body[name] !== false) dropped.add(name);
   const choice = body.tool_choice ?? 'auto';
   if (choice !== 'auto' && choice !== 'none') dropped.add('tool_choice');
-  if (body.parallel_tool_calls === false) dropped.add('parallel_tool_calls');
+  if (body.parallel_tool_calls === false && listOf(body.tools, 'tools').length > 0)
+    dropped.add('parallel_tool_calls');
   if (typeof body.n === 'number' && body.n !== 1) throw new BadRequest('n: expected 1');
 }
 
@@ -109,7 +119,7 @@ function read(value: unknown): AgentRequest {
     callsAllowed: body.tool_choice !== 'none',
     maxTokens: tokensOf(body.max_completion_tokens ?? body.max_tokens, 'max_tokens'),
     streamUsage: requireFields(options, 'stream_options').include_usage === true,
-    dropped: [...dropped],
+    dropped: namesOf(dropped),
   };
 }
 
@@ -188,5 +198,6 @@ export const CHAT: DialectForm = {
   alive: (request, id) => chunk(request, id, {}),
   events,
   refusal: (why, message) => ({ error: openaiError(why, message) }),
-  refusedStream: (_request, why, message) => `${data({ error: openaiError(why, message) })}data: [DONE]\n\n`,
+  refusedStream: (_request, _id, why, message) =>
+    `${data({ error: openaiError(why, message) })}data: [DONE]\n\n`,
 };

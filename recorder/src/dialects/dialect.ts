@@ -75,8 +75,8 @@ export interface DialectForm {
    * message that does is replaced.
    */
   refusal(why: Refused, message: string): unknown;
-  /** Returns the events that end a stream with a refusal. */
-  refusedStream(request: AgentRequest, why: Refused, message: string): string;
+  /** Returns the events that end a begun stream with a refusal. `id`: that of `begin`; the client of OpenAI refuses another. */
+  refusedStream(request: AgentRequest, id: string, why: Refused, message: string): string;
 }
 
 /** HTTP status of a refusal. All agents end at once at 400 and 403; 429 and 5xx would be asked again. */

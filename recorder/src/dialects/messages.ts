@@ -14,6 +14,7 @@ import {
   type Fields,
   isFields,
   listOf,
+  namesOf,
   requireBody,
   requireFields,
   requireName,
@@ -168,7 +169,7 @@ function read(value: unknown): AgentRequest {
     callsAllowed,
     maxTokens: tokensOf(body.max_tokens, 'max_tokens'),
     streamUsage: true,
-    dropped: [...dropped],
+    dropped: namesOf(dropped),
   };
 }
 
@@ -265,7 +266,7 @@ export const MESSAGES: DialectForm = {
   alive: () => PING,
   events,
   refusal,
-  refusedStream: (_request, why, message) => namedEvent(refusal(why, message)),
+  refusedStream: (_request, _id, why, message) => namedEvent(refusal(why, message)),
 };
 
 /** The answer of `count_tokens`. */

@@ -140,9 +140,9 @@ export const RESPONSES: DialectForm = {
   alive: () => namedEvent({ type: 'keepalive', sequence_number: 1 }),
   events,
   refusal: (why, message) => ({ error: openaiError(why, message) }),
-  refusedStream(request, why, message) {
+  refusedStream(request, id, why, message) {
     const { code, message: text } = openaiError(why, message);
-    const response = { ...empty(request, 'refused'), status: 'failed', error: { code, message: text } };
+    const response = { ...empty(request, id), status: 'failed', error: { code, message: text } };
     return numbered([{ type: 'response.failed', response }], 2);
   },
 };

@@ -1,5 +1,6 @@
 /** Sends an outcome to the agent, whole or as a stream. A stream has signs of life until the answer is complete, and never half an answer. */
 import type { ServerResponse } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import type { AgentAnswer, AgentRequest, DialectForm, Refused } from '../dialects/dialect.ts';
 import { REFUSAL_STATUS } from '../dialects/dialect.ts';
 
@@ -17,7 +18,7 @@ export async function deliver(
   outcome: Promise<Outcome>,
 ): Promise<boolean> {
   if (!request.stream) {
-    const end = await outcome;
+    const end = await whenComplete(outcome);
     return 'answer' in end
       ? await sendJson(response, 200, form.whole(request, end.answer))
       : await sendRefusal(response, form, end);
@@ -34,16 +35,23 @@ export async function deliver(
   const alive = setInterval(() => {
     if (begun && isOpen(response)) response.write(form.alive(request, id));
   }, silence.alive);
-  const end = await outcome;
+  const end = await whenComplete(outcome);
   clearTimeout(timer);
   clearInterval(alive);
   if (!isOpen(response)) return false;
   if (!('answer' in end)) {
     if (!begun) return await sendRefusal(response, form, end);
-    return await ended(response, form.refusedStream(request, end.refused, end.message));
+    return await ended(response, form.refusedStream(request, id, end.refused, end.message));
   }
   if (!begun) begin();
   return await ended(response, form.events(request, end.answer));
+}
+
+/** Waits for the outcome, and until the server has seen that a client has left before: what is written to it would count as delivered. */
+async function whenComplete(outcome: Promise<Outcome>): Promise<Outcome> {
+  const end = await outcome;
+  await setImmediate();
+  return end;
 }
 
 const STREAM_HEAD = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' };

@@ -67,6 +67,8 @@ export type Answer = {
   /** Id of a call for the agent → id for the policy, for those that differ. */
   readonly callIds: ReadonlyMap<string, string>;
   readonly malformed: boolean;
+  /** Whether a later prompt that was rendered whole contains its calls. */
+  isInLaterPrompt: boolean;
   readonly turn: Turn & { request: TurnRequest };
   /** What the policy needs to continue after the answer. */
   readonly point: object;

@@ -39,7 +39,8 @@ function longestContinuations(answers: readonly Answer[]): Map<Answer, Answer> {
   // An answer comes later than the one that it continues, so the lengths below an answer are known when it is reached.
   for (const answer of answers.toReversed()) {
     const next = following.get(answer);
-    lengths.set(answer, 1 + (next ? (lengths.get(next) ?? 0) : 0));
+    // An answer that a later whole prompt contains goes on there.
+    lengths.set(answer, 1 + (next ? (lengths.get(next) ?? 0) : answer.isInLaterPrompt ? 0.5 : 0));
     const { parent } = answer.match;
     if (!parent) continue;
     const best = following.get(parent);
@@ -51,5 +52,6 @@ function longestContinuations(answers: readonly Answer[]): Map<Answer, Answer> {
 function isBetter(one: Answer, best: Answer, parent: Answer, lengths: ReadonlyMap<Answer, number>): boolean {
   const isOwn = ({ asked }: Answer): number => (asked.sign === parent.asked.sign ? 1 : 0);
   if (isOwn(one) !== isOwn(best)) return isOwn(one) > isOwn(best);
-  return (lengths.get(one) ?? 0) > (lengths.get(best) ?? 0);
+  const [length = 0, longest = 0] = [lengths.get(one), lengths.get(best)];
+  return length > longest || (length === longest && one.asked.number > best.asked.number);
 }

@@ -1,6 +1,6 @@
 /** Decides what the lines of a rollout are for, by the headers of their requests and by how they relate to each other. */
 import type { LineKind } from '@swefarm/shared';
-import type { Answer } from './answer.ts';
+import type { Answer, History } from './answer.ts';
 import type { Chain } from './chains.ts';
 import { isSameMessage } from './echo.ts';
 
@@ -20,8 +20,9 @@ export function kindsOf(chains: readonly Chain[], answers: readonly Answer[]): M
     };
     const decide = (): LineKind => {
       const { sign } = first.asked;
-      if (sign === 'foreign') return 'foreign';
-      if (isAbandoned(chain)) return 'abandoned';
+      if (sign !== null && sign !== 'subagent') return sign;
+      if (isSummaryBeside(chain, answers)) return 'summary';
+      if (isAbandoned(chain, answers)) return 'abandoned';
       if (sign !== null) return sign;
       if (first.asked.tools.length === 0 && withTools) {
         return cited.has(first) || first.match.matched === 'other_tools' ? 'summary' : 'side';
@@ -40,20 +41,47 @@ export function kindsOf(chains: readonly Chain[], answers: readonly Answer[]): M
 }
 
 /**
- * Returns whether the agent dropped the last answer: the agent went on with the same history without it. An answer to exactly the same
- * history replaces it only if the agent continued that one, or could not read this one.
+ * Returns whether the agent dropped the only answer of a chain: it went on with the same history without the answer. An answer to exactly
+ * the same history replaces it only if the agent went on with that one later, or if this one could not be read.
  */
-function isAbandoned({ answers }: Chain): boolean {
-  const last = answers.at(-1) as Answer;
-  if (hasContinuation(last)) return false;
+function isAbandoned({ answers }: Chain, all: readonly Answer[]): boolean {
+  const [last] = answers;
+  if (answers.length > 1 || last.isInLaterPrompt || last.history.after.length > 0) return false;
   const { history } = last.asked;
-  const siblings = history.asked.flatMap(({ answer }) => (answer && answer !== last ? [answer] : []));
-  if (siblings.some((one) => hasContinuation(one) || (last.malformed && one.number > last.number)))
-    return true;
-  return history.after.some(({ answer, message }) => !answer && message?.role !== 'assistant');
+  const later = all.filter(({ number }) => number > last.number);
+  const isReplaced = history.asked.some(({ answer }) => {
+    if (!answer || answer === last) return false;
+    return later.some((one) => (one === answer ? last.malformed : hasBefore(one, answer)));
+  });
+  return isReplaced || history.after.some((next) => !isAnswer(next) && isAskedAfter(next, last));
 }
 
-const hasContinuation = ({ history }: Answer): boolean => history.after.length > 0;
+const isAnswer = ({ message }: History): boolean => message?.role === 'assistant';
+
+const hasBefore = (answer: Answer, before: Answer): boolean => {
+  for (let at: History | null = answer.asked.history; at; at = at.before)
+    if (at === before.history) return true;
+  return false;
+};
+
+/** Returns whether a request later than the answer has this history, or one that continues it before the next answer. */
+function isAskedAfter(start: History, last: Answer): boolean {
+  // A loop, because a request may have so many messages that recursion would overflow the stack.
+  const left = [start];
+  for (let at = left.pop(); at; at = left.pop()) {
+    if (at.asked.some(({ number, match }) => number > last.asked.number && match.cites === null)) return true;
+    left.push(...at.after.filter((next) => !isAnswer(next)));
+  }
+  return false;
+}
+
+/** Returns whether a text beside a line precedes a whole prompt that goes on instead of the line. */
+function isSummaryBeside({ from, answers: [first, second] }: Chain, all: readonly Answer[]): boolean {
+  const next = all[first.number];
+  if (!from || second || first.message.tool_calls || !next) return false;
+  const isReplaced = from.chain.answers.every(({ number }) => number < next.number);
+  return isReplaced && next.match.parent === null && next.asked.tools.length > 0;
+}
 
 /** Returns whether a whole prompt replaces the history of the main line: it begins alike, and the main line does not go on beside it. */
 function isCondensed({ answers: [first] }: Chain, mains: readonly Chain[]): boolean {

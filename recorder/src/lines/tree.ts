@@ -23,6 +23,8 @@ export type Found = {
 export class HistoryTree {
   readonly #starts = new Map<string, History>();
   readonly #answers: Answer[] = [];
+  /** Id of a call, as the agent has it → its answer. */
+  readonly #byCall = new Map<string, Answer>();
   #asked = 0;
 
   get answers(): readonly Answer[] {
@@ -55,35 +57,45 @@ export class HistoryTree {
       ...{ history: last, match, joined: 0, answer: null },
     };
     last.asked.push(asked);
+    if (match.parent === null) this.#markInLaterPrompt(messages);
     return asked;
   }
 
   /** Adds the answer to a request. */
-  answer(asked: Asked, made: Omit<Answer, 'asked' | 'number' | 'history'>): Answer {
+  answer(asked: Asked, made: Omit<Answer, 'asked' | 'number' | 'history' | 'isInLaterPrompt'>): Answer {
     const history = historyAfter(asked.history, made.given.message, (history) => ({
       ...made,
-      ...{ asked, number: this.#answers.length + 1, history },
+      ...{ asked, number: this.#answers.length + 1, history, isInLaterPrompt: false },
     }));
     const answer = history.answer as Answer;
     asked.history.after.push(history);
     asked.answer = answer;
     this.#answers.push(answer);
+    for (const { id } of made.given.message.tool_calls ?? []) this.#byCall.set(id, answer);
     return answer;
   }
 
-  /** Removes a request that got no answer. */
+  /** Removes a request that got no answer, and its messages that no other request has. */
   drop(asked: Asked): void {
-    const at = asked.history.asked.indexOf(asked);
-    if (at !== -1) asked.history.asked.splice(at, 1);
+    remove(asked.history.asked, asked);
+    for (let at: History = asked.history; at.before && isUnused(at); at = at.before)
+      remove(at.before.after, at);
   }
 
-  #match(place: {
+  #markInLaterPrompt(messages: readonly Message[]): void {
+    for (const { id } of messages.flatMap(({ tool_calls: calls }) => calls ?? [])) {
+      const answer = this.#byCall.get(id);
+      if (answer) answer.isInLaterPrompt = true;
+    }
+  }
+
+  #match(found: {
     request: AgentRequest;
     messages: readonly Message[];
     history: History;
     start: History;
   }): Match {
-    const { request, messages, history, start } = place;
+    const { request, messages, history, start } = found;
     const parent = history.lastAnswer;
     const tail = messages.slice(parent?.history.length ?? 0);
     if (parent && tail.length > 0 && !tail.some(isAssistant)) {
@@ -121,6 +133,14 @@ export class HistoryTree {
 
 /** Fewest characters of a summary: a shorter text may be in any prompt. */
 const SHORTEST_SUMMARY = 40;
+
+const isUnused = ({ after, asked, answer }: History): boolean =>
+  after.length === 0 && asked.length === 0 && answer === null;
+
+function remove<T>(list: T[], item: T): void {
+  const at = list.indexOf(item);
+  if (at !== -1) list.splice(at, 1);
+}
 
 const isAssistant = ({ role }: Message): boolean => role === 'assistant';
 

@@ -58,7 +58,7 @@ export function execArguments(
   program: Program,
   paths: ApptainerPaths,
   image: string,
-  network: ContainerSpec['network'],
+  { network, mounts = [] }: Pick<ContainerSpec, 'network' | 'mounts'>,
   views: readonly { folder: string; at: string }[],
   id: string,
   init: string,
@@ -92,6 +92,8 @@ export function execArguments(
       `${paths.shm}:/dev/shm`,
       ...files,
       ...views.map(({ folder, at }) => `${folder}:${at}:ro`),
+      // Apptainer mounts with nosuid and nodev.
+      ...mounts.map(({ source, target }) => `${source}:${target}:ro`),
     ].flatMap((bind) => ['--bind', bind]),
     ...['--pwd', '/'],
     program.root ? image : paths.merged,

@@ -1,5 +1,5 @@
 /** Starts one sandbox: one `apptainer exec` with the farm's process 1, whose namespaces later processes enter. */
-import { copyFile } from 'node:fs/promises';
+import { copyFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { INIT, type LaunchPlan, launchSandbox } from '../namespaces/launch.ts';
 import { newSandboxId } from '../namespaces/records.ts';
@@ -42,9 +42,11 @@ export async function startApptainer(
     mounts: mountTable(paths, program, image.path, spec.network),
     prepare: async () => {
       await Promise.all(OWN_FILES.map((name) => copyFile(join(base, 'etc', name), join(paths.etc, name))));
+      // Without root, Apptainer cannot make the targets of mounts.
+      for (const { target } of spec.mounts ?? [])
+        await mkdir(join(paths.overlay, 'points', target), { recursive: true });
     },
-    command: (cgroup) =>
-      execArguments(program, paths, image.path, spec.network, cgroup?.views ?? [], id, INIT),
+    command: (cgroup) => execArguments(program, paths, image.path, spec, cgroup?.views ?? [], id, INIT),
     supervisor: { id, env: ownEnvironment(setup.folder) },
     env: async (init) => ({ ...SAFE_DIRECTORY, ...(await environmentOf(init)), ...image.config.env }),
     enter: enterArguments(program.root, spec.workdir),

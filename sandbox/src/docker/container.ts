@@ -7,6 +7,8 @@ import { engineFailure, statusCode } from '../engine/errors.ts';
 import type { Engine } from '../engine/settings.ts';
 import type { FileChanges } from '../filechanges.ts';
 import { joinedStream } from '../joinedstream.ts';
+import type { Broker } from '../listening/broker.ts';
+import { Listeners } from '../listening/listen.ts';
 import { readKills, readWasFull } from '../memorygroup.ts';
 import { diskUse } from '../namespaces/diskuse.ts';
 import { overlayChanges, readFileStamp } from '../overlay.ts';
@@ -17,6 +19,7 @@ import type {
   DiskUse,
   ExecOptions,
   ExecResult,
+  Listener,
   SandboxFile,
 } from '../runtime.ts';
 import { requireReadable } from './accounts.ts';
@@ -27,12 +30,14 @@ import { createDemuxer } from './demux.ts';
 import { runExec, startExec } from './exec.ts';
 import type { FirstProcess, OfContainer } from './firstprocess.ts';
 import { killOthers } from './killothers.ts';
+import { networkOf } from './network.ts';
 import { findGroup, findLayer } from './onhost.ts';
 import { answerAbout } from './stoppedstarts.ts';
 
 export type DockerContainerDeps = {
   docker: Docker;
   engine: Engine;
+  broker: Broker;
   /** Null if the first process accepts no requests. */
   first: FirstProcess | null;
   /** Removes the container with this id; never throws. */
@@ -65,6 +70,7 @@ export class DockerContainer implements Container, OfContainer {
     return pid === null ? null : findGroup(pid, this.id);
   });
   #killedByLimit = false;
+  readonly #listeners = new Listeners();
   /** Number of kills by the watchdog; null: the kernel counts the kills. */
   #watchedKills: number | null = null;
 
@@ -95,6 +101,14 @@ export class DockerContainer implements Container, OfContainer {
     if (own) return own;
     await first?.hasStarted();
     return runExec(this.#container, argv, options, () => this.killProcesses());
+  }
+
+  async listen(onConnection: (socket: Duplex) => void, signal: AbortSignal): Promise<Listener> {
+    signal.throwIfAborted();
+    const { broker } = this.#deps;
+    const network = await networkOf(this.id, await this.idlePid());
+    const open = (argv: readonly string[], until: AbortSignal) => this.open(argv, until);
+    return this.#listeners.listen({ broker, network, open }, onConnection, signal);
   }
 
   kill(): Promise<void> {
@@ -179,6 +193,7 @@ export class DockerContainer implements Container, OfContainer {
   }
 
   async #stop(signal: AbortSignal): Promise<void> {
+    void this.#listeners[Symbol.asyncDispose]();
     try {
       await answerAbout(this.#container, this.#container.kill({ signal: 'SIGKILL' })).then(
         () => {
@@ -263,6 +278,7 @@ export class DockerContainer implements Container, OfContainer {
 
   endByLimit(): void {
     this.#killedByLimit = true;
+    void this.#listeners[Symbol.asyncDispose]();
     this.#container.kill({ signal: 'SIGKILL' }).catch((error: unknown) => errorMessage(error));
   }
 
@@ -272,7 +288,9 @@ export class DockerContainer implements Container, OfContainer {
 
   [Symbol.asyncDispose](): Promise<void> {
     this.#deps.first?.[Symbol.dispose]();
-    this.#disposed ??= this.#deps.remove(this.id);
+    this.#disposed ??= Promise.all([this.#listeners[Symbol.asyncDispose](), this.#deps.remove(this.id)]).then(
+      () => undefined,
+    );
     return this.#disposed;
   }
 }

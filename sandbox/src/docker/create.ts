@@ -32,6 +32,21 @@ const FIRST_MEMORY = ['/proc/1/mem', '/proc/1/task/1/mem'];
 const MASKED = [...HIDDEN, '/sys/firmware', '/sys/devices/virtual/powercap', ...FIRST_MEMORY];
 
 /**
+ * Returns read-only mounts, without the file systems below the folders, which would stay writable. Docker takes no `nosuid`, and
+ * `no-new-privileges` has the same effect. Only in Docker's `Mounts` a missing folder is an error.
+ */
+function mountsOf({ mounts = [] }: ContainerSpec, engine: Engine): Docker.HostConfig {
+  if (engine === 'podman')
+    return { Binds: mounts.map(({ source, target }) => `${source}:${target}:ro,nosuid,nodev,bind,rprivate`) };
+  return {
+    Mounts: mounts.map(({ source, target }) => ({
+      ...{ Type: 'bind', Source: source, Target: target, ReadOnly: true },
+      BindOptions: { Propagation: 'rprivate', NonRecursive: true },
+    })),
+  };
+}
+
+/**
  * @param takesRequests see {@link FirstProcess}
  * @param profile seccomp filter that replaces the engine's own: JSON text for Docker, path for Podman; null: the engine cannot filter
  */
@@ -74,6 +89,7 @@ export function createOptions(
       LogConfig: { Type: 'none', Config: {} },
       // The node's out-of-memory killer should choose sandboxes before the worker.
       OomScoreAdj: 500,
+      ...mountsOf(spec, engine),
       ...(limits.diskBytes === null ? {} : { StorageOpt: { size: String(limits.diskBytes) } }),
     },
   };

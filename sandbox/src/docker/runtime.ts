@@ -12,6 +12,8 @@ import { createFetch } from '../images/fetch.ts';
 import { openPulledImages } from '../images/pulledimages.ts';
 import { FARM_LABEL, readOwner } from '../labels.ts';
 import { requirePossible } from '../limits.ts';
+import { Broker } from '../listening/broker.ts';
+import { requireMounts } from '../mounts.ts';
 import { Watchdog } from '../namespaces/watchdog.ts';
 import type {
   Container,
@@ -65,6 +67,7 @@ async function openState(options: DockerRuntimeOptions, opened: AsyncDisposableS
     engine,
     creates: createSemaphore(ENGINE_SLOTS, options.gapMs ?? 0),
     watchdog: opened.use(new Watchdog()),
+    broker: opened.use(new Broker()),
     profile: file?.path ?? JSON.stringify(seccompProfile('docker')),
     remove: createRemoval(docker, createSemaphore(ENGINE_SLOTS), options.answerMs),
     info: createLazy(() => inTime(docker.info() as Promise<EngineInfo>)),
@@ -119,6 +122,8 @@ const infoOf = ({ info }: State): Promise<EngineInfo | null> => info.get().catch
 /** Starts a container, with a watchdog for the limits that the engine does not enforce. */
 async function startWatched(state: State, requested: ContainerSpec, signal: AbortSignal): Promise<Container> {
   requirePossible(requested.limits, null);
+  // Podman would make a missing folder.
+  await requireMounts(requested, state.engine === 'podman');
   const info = await infoOf(state);
   const limits = info && engineLimits(info);
   const profile = info && !hasFilter(info) ? null : state.profile;
@@ -137,7 +142,7 @@ async function startWatched(state: State, requested: ContainerSpec, signal: Abor
 }
 
 async function startContainer(
-  { docker, engine }: State,
+  { docker, engine, broker }: State,
   spec: ContainerSpec,
   profile: string | null,
   signal: AbortSignal,
@@ -156,7 +161,7 @@ async function startContainer(
     limit.throwIfAborted();
     if (takesRequests) first = await FirstProcess.attach(created);
     await created.start({ abortSignal: limit });
-    return new DockerContainer(id, spec, { docker, engine, first, remove });
+    return new DockerContainer(id, spec, { docker, engine, broker, first, remove });
   } catch (error) {
     first?.[Symbol.dispose]();
     // The removal is not awaited, because this start would occupy its slot during the removal.

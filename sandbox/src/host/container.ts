@@ -9,6 +9,7 @@ import { Capture, execResult } from '../capture.ts';
 import { readRegularFile } from '../filechanges.ts';
 import { joinedStream } from '../joinedstream.ts';
 import { killCommand } from '../kill.ts';
+import { Listeners } from '../listening/listen.ts';
 import { allPids, killQuietly } from '../namespaces/processes.ts';
 import {
   type Container,
@@ -17,6 +18,7 @@ import {
   DEFAULT_PATH,
   type ExecOptions,
   type ExecResult,
+  type Listener,
   type SandboxFile,
 } from '../runtime.ts';
 
@@ -35,6 +37,7 @@ export class HostContainer implements Container {
   readonly #remove: () => Promise<void>;
   readonly #put = new Map<string, string>();
   #disposed: Promise<void> | null = null;
+  readonly #listeners = new Listeners();
 
   constructor(id: string, spec: ContainerSpec, folder: string, remove: () => Promise<void>) {
     this.id = id;
@@ -85,6 +88,11 @@ export class HostContainer implements Container {
     return execResult(capture, by, child.exitCode ?? (child.signalCode !== null ? 128 + 9 : null));
   }
 
+  async listen(onConnection: (socket: Duplex) => void, signal: AbortSignal): Promise<Listener> {
+    signal.throwIfAborted();
+    return this.#listeners.listen('shared', onConnection, signal);
+  }
+
   async putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void> {
     for (const { path, content, mode } of files) {
       signal.throwIfAborted();
@@ -124,7 +132,7 @@ export class HostContainer implements Container {
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    this.#disposed ??= this.#remove();
+    this.#disposed ??= this.#listeners[Symbol.asyncDispose]().then(() => this.#remove());
     return this.#disposed;
   }
 

@@ -6,6 +6,7 @@ import { mkdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorMessage, ownFolder, RolloutFailure } from '@swefarm/shared';
 import { diskFree } from '../disk.ts';
+import { refused, requireMounts } from '../mounts.ts';
 import { newSandboxId, readRecords, writeRecord } from '../namespaces/records.ts';
 import { run } from '../run.ts';
 import type { ContainerSpec, ReadyImage, Runtime, RuntimeCheck, RuntimeLog } from '../runtime.ts';
@@ -36,6 +37,8 @@ export async function hostRuntime(options: { scratchDir: string; log?: RuntimeLo
     ensureImage,
     start: async (spec, signal) => {
       signal.throwIfAborted();
+      await requireMounts(spec);
+      requireSamePlaces(spec);
       const id = newSandboxId('host');
       const folder = join(scratchDir, id);
       try {
@@ -58,6 +61,12 @@ export async function hostRuntime(options: { scratchDir: string; log?: RuntimeLo
     remove,
     [Symbol.asyncDispose]: async () => undefined,
   };
+}
+
+/** Throws RolloutFailure `sandbox_refused` for a mount: this runtime has no mounts, so a folder appears only at its own path. */
+function requireSamePlaces({ mounts = [] }: ContainerSpec): void {
+  const moved = mounts.find(({ source, target }) => source !== target);
+  if (moved) throw refused(`${moved.source} cannot be at ${moved.target} in a dry run without isolation`);
 }
 
 async function check(scratchDir: string): Promise<RuntimeCheck> {

@@ -2,12 +2,12 @@
  * A container of the rootfs or Apptainer runtime. Code inside can change the files at any time, so no path of the container is resolved
  * on the host.
  */
-import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { errorMessage, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import type { FileChanges } from '../filechanges.ts';
 import { joinedStream } from '../joinedstream.ts';
+import { Listeners } from '../listening/listen.ts';
 import { readKills, readWasFull } from '../memorygroup.ts';
 import { type Layer, overlayChanges, readFileStamp } from '../overlay.ts';
 import {
@@ -18,8 +18,10 @@ import {
   type DiskUse,
   type ExecOptions,
   type ExecResult,
+  type Listener,
   type SandboxFile,
 } from '../runtime.ts';
+import { batchesOf, isSmall } from './batches.ts';
 import { type Cgroup, HEADROOM, OWN_PROCESSES } from './cgroups.ts';
 import { diskUse } from './diskuse.ts';
 import { runEntered } from './enter.ts';
@@ -33,31 +35,6 @@ const NO_FILE = 40;
 const DEFAULT_MODE = 0o644;
 const PUT = readFileSync(new URL('./put.sh', import.meta.url), 'utf8');
 const PUT_SMALL = readFileSync(new URL('./putsmall.sh', import.meta.url), 'utf8');
-/** Maximum size of a file that is passed as an argument. The kernel accepts arguments of up to 128 KiB. */
-const SMALL_BYTES = 64 * 1024;
-/** Maximum size of all arguments of a command. The kernel allows a quarter of the stack limit, which is usually 2 MiB. */
-const ARGUMENTS_BYTES = 512 * 1024;
-/** Bytes that each file adds for its modes and for the pointers to its arguments. */
-const ARGUMENT_OVERHEAD_BYTES = 64;
-
-const isSmall = ({ content }: SandboxFile): boolean =>
-  content.length <= SMALL_BYTES && !content.includes(0) && isUtf8(content);
-
-/** Splits files into batches that fit into one command line. */
-function batchesOf(files: readonly SandboxFile[]): SandboxFile[][] {
-  const batches: SandboxFile[][] = [];
-  let left = 0;
-  for (const file of files) {
-    const bytes = file.content.length + Buffer.byteLength(file.path) + ARGUMENT_OVERHEAD_BYTES;
-    if (bytes > left) {
-      batches.push([]);
-      left = ARGUMENTS_BYTES;
-    }
-    batches.at(-1)?.push(file);
-    left -= bytes;
-  }
-  return batches;
-}
 
 export type Account = { uid: number; gid: number; home: string };
 
@@ -90,6 +67,7 @@ export class NamespaceContainer implements Container {
   #killedByLimit = false;
   #isEnded = false;
   #watchedKills = 0;
+  readonly #listeners = new Listeners();
 
   constructor(
     id: string,
@@ -104,6 +82,7 @@ export class NamespaceContainer implements Container {
     this.#setup = setup;
     this.#plan = plan;
     this.#started = started;
+    void started.supervisor.ended.then(() => this.#listeners[Symbol.asyncDispose]());
   }
 
   async open(argv: readonly string[], signal: AbortSignal): Promise<Duplex> {
@@ -142,7 +121,7 @@ export class NamespaceContainer implements Container {
     const { supervisor, cgroup } = this.#started;
     const { starter, filter, root, cgroups } = this.#setup;
     const { account, enter } = this.#plan;
-    if (!supervisor.alive()) throw new RolloutFailure('sandbox_lost', `the sandbox ${this.id} has ended`);
+    if (!supervisor.alive()) throw this.#hasEnded();
     const { uid, gid } = account;
     const as =
       uid === 0 || asRoot ? [] : ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--'];
@@ -175,6 +154,21 @@ export class NamespaceContainer implements Container {
     });
     supervisor.retainFiles(entering.then(({ reported }) => reported));
     return entering;
+  }
+
+  async listen(onConnection: (socket: Duplex) => void, signal: AbortSignal): Promise<Listener> {
+    signal.throwIfAborted();
+    const { supervisor } = this.#started;
+    if (!supervisor.alive()) throw this.#hasEnded();
+    const { broker } = this.#setup;
+    const open = (argv: readonly string[], until: AbortSignal) => this.open(argv, until);
+    const network = await supervisor.network();
+    const inside = network === 'shared' ? network : { network, broker, open };
+    return this.#listeners.listen(inside, onConnection, signal);
+  }
+
+  #hasEnded(): RolloutFailure {
+    return new RolloutFailure('sandbox_lost', `the sandbox ${this.id} has ended`);
   }
 
   async putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void> {

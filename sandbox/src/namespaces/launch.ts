@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { errorMessage, type FailureClass, ownFolder, RolloutFailure } from '@swefarm/shared';
 import { requirePossible } from '../limits.ts';
 import { readKills } from '../memorygroup.ts';
+import { requireMounts } from '../mounts.ts';
 import type { Container, ContainerSpec } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
 import { type Cgroup, removeGroups } from './cgroups.ts';
@@ -45,6 +46,7 @@ export async function launchSandbox(
   signal: AbortSignal,
 ): Promise<Container> {
   requirePossible(spec.limits, null);
+  await requireMounts(spec);
   const groups = setup.cgroups?.folders(id) ?? [];
   const discard = async (): Promise<void> => {
     setup.containers.delete(id);

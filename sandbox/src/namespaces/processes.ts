@@ -6,7 +6,7 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { poll, readProcessStat } from '@swefarm/shared';
 
-export type Namespace = 'pid' | 'mnt';
+export type Namespace = 'pid' | 'mnt' | 'net';
 
 /** Returns the namespace of a process, such as `pid:[4026532182]`; null if the process has ended or this user may not inspect it. */
 export const readNamespace = (pid: number, kind: Namespace): Promise<string | null> =>
@@ -15,7 +15,7 @@ export const readNamespace = (pid: number, kind: Namespace): Promise<string | nu
 /** Returns the text of a file of a process; empty if the process has ended or this user may not read the file. */
 export const readProcessFile = (
   pid: number,
-  file: 'cgroup' | 'comm' | 'statm' | 'status' | 'cmdline' | 'smaps_rollup',
+  file: 'cgroup' | 'environ' | 'comm' | 'statm' | 'status' | 'cmdline' | 'smaps_rollup',
 ) => readFile(`/proc/${pid}/${file}`, 'latin1').catch(() => '');
 
 export async function allPids(): Promise<number[]> {

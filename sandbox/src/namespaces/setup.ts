@@ -8,6 +8,7 @@ import { ownFolder } from '@swefarm/shared';
 import { diskFree } from '../disk.ts';
 import { openImageStore } from '../images/store.ts';
 import { temporaryName, touchRegularly } from '../images/temporary.ts';
+import { Broker } from '../listening/broker.ts';
 import type { Container, Runtime, RuntimeLog } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
 import { openCgroups, removeGroups } from './cgroups.ts';
@@ -103,6 +104,7 @@ async function openSetup(
   const inherited = await inheritedFiles();
   const starter = opened.use(await openStarter(hostShell(bash, inherited), join(folder, 'starter'), pipes));
   const watchdog = opened.use(new Watchdog());
+  const broker = opened.use(new Broker());
   const containers = new Map<string, Container>();
   opened.defer(async () => {
     await Promise.all([...containers.values()].map((container) => container[Symbol.asyncDispose]()));
@@ -122,6 +124,7 @@ async function openSetup(
     cgroups,
     starter,
     watchdog,
+    broker,
     containers,
     store: await openImageStore(imagesDir),
     log,

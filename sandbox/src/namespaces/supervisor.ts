@@ -4,6 +4,7 @@ import { close, open } from 'node:fs';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { RolloutFailure, waitAtMost } from '@swefarm/shared';
+import type { Network } from '../listening/listen.ts';
 import { findInit, killQuietly, readNamespace } from './processes.ts';
 import { killById } from './records.ts';
 import type { Starter } from './starter.ts';
@@ -126,6 +127,11 @@ export class Supervisor {
     this.retainFiles(owner.ended);
   }
 
+  /** Resolves when the supervisor has ended, and every process inside with it. */
+  get ended(): Promise<void> {
+    return this.#owner.ended;
+  }
+
   alive(): boolean {
     return this.#owner.alive();
   }
@@ -142,6 +148,24 @@ export class Supervisor {
   get enter(): string[] {
     const names = [...this.#files.keys()].filter((name) => name !== 'pid');
     return names.map((name) => `--${OPTION[name]}=${this.#file(name)}`);
+  }
+
+  /** Returns the network of the sandbox, which the caller disposes; `shared`: the network of this process. */
+  async network(): Promise<Network | 'shared'> {
+    const released = Promise.withResolvers<void>();
+    this.retainFiles(released.promise);
+    if ((await readNamespace(this.init, 'net')) === (await readNamespace(process.pid, 'net'))) {
+      released.resolve();
+      return 'shared';
+    }
+    const names = ['user', 'net'].filter((name) => this.#files.has(name));
+    return {
+      enter: [
+        ...names.map((name) => `--${name}=${this.#file(name)}`),
+        ...(names.includes('user') ? ['--preserve-credentials'] : []),
+      ],
+      [Symbol.dispose]: released.resolve,
+    };
   }
 
   get pidNamespaceFile(): string {

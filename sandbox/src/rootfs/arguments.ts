@@ -80,7 +80,12 @@ export function supervisorArguments(
   host: Host,
   { merged, shm }: RootfsPaths,
   image: RootImage,
-  { id, init, network }: { id: string; init: string; network: ContainerSpec['network'] },
+  {
+    id,
+    init,
+    network,
+    mounts = [],
+  }: Pick<ContainerSpec, 'network' | 'mounts'> & { id: string; init: string },
   views: readonly { folder: string; at: string }[],
 ): string[] {
   const readOnly = (from: string, at = from): string[] => ['--ro-bind', from, at];
@@ -106,6 +111,12 @@ export function supervisorArguments(
     ...['--dev', `${TREE}/dev`, '--bind', shm, `${TREE}/dev/shm`, '--proc', `${TREE}/proc`],
     ...(host.root ? procMasks(TREE) : []),
     ...views.flatMap(({ folder, at }) => readOnly(folder, `${TREE}${at}`)),
+    // bubblewrap mounts with nosuid and nodev. Without `--dir` only root could enter the targets' parents.
+    ...mounts.flatMap(({ source, target }) => [
+      '--dir',
+      `${TREE}${target}`,
+      ...readOnly(source, `${TREE}${target}`),
+    ]),
     ...['--chdir', '/'],
     '--clearenv',
     ...['--json-status-fd', STATUS_FD],

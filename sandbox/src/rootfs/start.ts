@@ -38,7 +38,7 @@ export async function startRootfs(
     mounts: mountTable(paths, overlays, host, spec.network),
     prepare: () => makeWorkdir(paths.folder, image, spec.workdir),
     command: (cgroup) =>
-      supervisorArguments(host, paths, image, { id, init: INIT, network: spec.network }, cgroup?.views ?? []),
+      supervisorArguments(host, paths, image, { ...spec, id, init: INIT }, cgroup?.views ?? []),
     supervisor: { id: null },
     env: async () => image.config.env,
     enter: enterArguments(host),

@@ -103,7 +103,8 @@ export type TurnRequest = {
  * like, without tools. `abandoned`: its last answer was never continued, but another answer to the same history was. `foreign`: asked by
  * another program than the agent.
  */
-export type LineKind = 'main' | 'subagent' | 'summary' | 'side' | 'abandoned' | 'foreign';
+export const LineKind = z.enum(['main', 'subagent', 'summary', 'side', 'abandoned', 'foreign']);
+export type LineKind = z.infer<typeof LineKind>;
 
 /** A line of a rollout: requests each of which continues the one before. Each turn of a rollout is in exactly one line. */
 export type Line = {
