@@ -19,7 +19,7 @@ test('every lock of a shipped Python agent fixes interpreter, C library and pack
     );
     const names = lock.wheels.map((one) => one.name);
     expect(names, name).toEqual([...new Set(names)].sort());
-    const left = lock.wish.without.map((one) => one.replace(/==.*/, ''));
+    const left = lock.request.without.map((one) => one.replace(/==.*/, ''));
     expect(
       names.filter((one) => left.includes(one)),
       name,
