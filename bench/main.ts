@@ -10,13 +10,14 @@ import { describeMachine, loadAverage } from './machine.ts';
 import { type MemorySize, measureMemory } from './memory.ts';
 import { measurePeers, printPeers } from './peers.ts';
 import { printMemory, printRollouts, printScale } from './print.ts';
+import { measureRecorder, printRecorder, type RecorderSize } from './recorder.ts';
 import { measureRollouts, type RolloutsSize } from './rollouts.ts';
 import { measureScale, type ScaleSize } from './scale.ts';
 import { measureStart, printStart } from './start.ts';
 import { importSubject, prepareSubject } from './subject.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const PARTS = ['rollouts', 'cost', 'start', 'memory', 'eval', 'scale', 'peers'];
+const PARTS = ['rollouts', 'cost', 'start', 'memory', 'eval', 'scale', 'peers', 'recorder'];
 
 const { values } = parseArgs({
   options: {
@@ -54,6 +55,9 @@ const SIZES: readonly RolloutsSize[] = quick
 const MEMORY: MemorySize = quick
   ? { rollouts: 4, turns: 10, tokens: 4_000, delayMs: 300 }
   : { rollouts: 64, turns: 88, tokens: 60_000, delayMs: 800 };
+const RECORDER: Omit<RecorderSize, 'reps'> = quick
+  ? { agents: [1], turns: 5, bodyBytes: 100_000 }
+  : { agents: [1, 64], turns: 60, bodyBytes: 100_000 };
 const EVAL = quick ? { each: 2, workers: 2 } : { each: Math.ceil(predictions / 4), workers: 4 };
 
 /** Maximum number of rollouts that this machine simulates. With a thousand nodes, a quarter of the slots is filled. */
@@ -74,8 +78,9 @@ const scaleSize = (count: number): ScaleSize => ({
 // Exit hooks end every process that was started.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130));
 
-/** Every part except `scale` starts containers. */
-const engineNeeded = parts.some((part) => part !== 'scale');
+/** Every other part starts containers. */
+const WITHOUT_ENGINE = ['scale', 'recorder'];
+const engineNeeded = parts.some((part) => !WITHOUT_ENGINE.includes(part));
 await using _engine = engineNeeded ? await ensureDocker({ socketPath: SOCKET }) : null;
 const machine = await describeMachine();
 console.error(
@@ -115,6 +120,7 @@ await measured('memory', () => measureMemory(subject, MEMORY), printMemory);
 await measured('eval', () => measureEval(EVAL, rounds), printEval);
 await measured('scale', () => measureScale(sizes), printScale);
 await measured('peers', () => measurePeers(subject, SIZES, rounds), printPeers);
+await measured('recorder', () => measureRecorder({ ...RECORDER, reps: rounds }), printRecorder);
 
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');
 const file = resolve(values.json ?? join(ROOT, '.swefarm/bench', `${stamp}.json`));

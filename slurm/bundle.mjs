@@ -34,7 +34,7 @@ async function addCode(out) {
 async function copyTexts(out) {
   for (const path of (await Promise.all(PACKAGES.map(sourcesOf))).flat()) {
     const isPage = /^gateway\/page\/dist\//.test(path);
-    const isText = /^\w+\/(src|data|python)\//.test(path) && !/\.(ts|tsx|pyc)$/.test(path);
+    const isText = /^\w+\/(src|cards|data|python)\//.test(path) && !/\.(ts|tsx|pyc)$/.test(path);
     if (isPage || isText) await cp(join(ROOT, path), join(out, path));
   }
 }

@@ -1,1 +1,15 @@
 export { type Bundle, BundleManifest, mountPath } from './bundle.ts';
+export { type AgentStart, fillCard, type StartValues } from './card/fillcard.ts';
+export { cardDigest, type OptionValues, typedOptions } from './card/options.ts';
+export {
+  lockPath,
+  parseCard,
+  readCard,
+  readShippedCard,
+  shippedCardPath,
+  shippedCards,
+} from './card/readcard.ts';
+export type { BuildContext } from './install/builder.ts';
+export { type InstallOptions, installCard, relockCard } from './install/install.ts';
+export { checkStart, type StartCheck } from './install/start.ts';
+export { findBundle, type Installation, installBundle, isIntact, listBundles } from './store/store.ts';

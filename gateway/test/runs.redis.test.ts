@@ -103,3 +103,31 @@ test('options of a collection are refused with the alternative', async () => {
     expect([reply.status, error.message]).toEqual([400, expect.stringMatching(remedy)]);
   }
 });
+
+const CARD = {
+  ...{ card: 1, name: 'own', version: '1', description: 'a toy', bundle: { name: 'own' } },
+  ...{ needs: { libc: 'none' }, api: { dialects: ['chat'] }, command: ['{bundle}/x'] },
+  ends: [{ exit: 'any', status: 'submitted' }],
+};
+
+test('a caller names an agent that comes with swefarm, and sends a card only where the operator allows it', async () => {
+  const submit = async ({ url }: { url: string }, agent: object) => {
+    const body = { instances: [instance], run: { ...RUN, agent } };
+    const answer = await post(url, body, { path: '/v1/runs' });
+    return { status: answer.status, body: (await answer.json()) as { run_id: string; error?: object } };
+  };
+  const strict = await testGateway();
+  const named = await submit(strict, { type: 'codex', options: { compact: true } });
+  expect(named.status).toBe(201);
+  expect((await strict.farm.runs.get(named.body.run_id))?.agent).toMatchObject({
+    ...{ type: 'installed', options: { compact: true } },
+    card: { name: 'codex' },
+  });
+  expect(await submit(strict, { type: 'codx' })).toMatchObject({ status: 422 });
+  const refused = { status: 403, body: { error: { code: 'card_forbidden', field: 'run.agent.card' } } };
+  expect(await submit(strict, { card: CARD })).toMatchObject(refused);
+  const open = await testGateway({ gateway_agent_cards: true });
+  const own = await submit(open, { card: CARD });
+  expect((await open.farm.runs.get(own.body.run_id))?.agent.card?.name).toBe('own');
+  expect(await submit(open, { card: '/etc/passwd' })).toMatchObject(refused);
+});

@@ -1,5 +1,6 @@
 export { contentWithoutThought, findUnreadCall } from './content.ts';
 export { createEndpointClient, type EndpointClient } from './endpoint/client.ts';
+export type { Continued, TurnPoint } from './endpoint/continued.ts';
 export { AnswerError, APIError, ContextOverflowError, PromptTooLongError } from './endpoint/errors.ts';
 export { closePolicyConnections, preparePolicyConnections } from './endpoint/exchange.ts';
 export { type ServedModel, servedModelIn, UNKNOWN_MODEL } from './endpoint/models.ts';
@@ -19,11 +20,18 @@ export { chatBody, completionBody } from './endpoint/request.ts';
 export { type AnswerSink, wantsStream } from './endpoint/stream.ts';
 export { parseUsage } from './endpoint/usage.ts';
 export { findFencedBlock } from './fencedblock.ts';
-export { openTurnClient } from './openturnclient.ts';
+export { openTurnClient, openTurnClients } from './openturnclient.ts';
 export { openRenderer } from './template/renderer.ts';
 export { type ExpertMode, expertModeOf } from './tokens/expertrows.ts';
 export { ID_BYTES } from './tokens/experts.ts';
 export { GrowableText } from './tokens/growable.ts';
-export { cumulative, openLedger, recordTokens, TokenBreak, type TokenLedger } from './tokens/ledger.ts';
-export type { TurnClient, TurnReply } from './turnclient.ts';
+export {
+  cumulative,
+  openLedger,
+  type ReplyTokens,
+  recordTokens,
+  TokenBreak,
+  type TokenLedger,
+} from './tokens/ledger.ts';
+export type { TurnClient, TurnClients, TurnReply } from './turnclient.ts';
 export { NO_LIMITS, type TokenLimits } from './turnsampling.ts';

@@ -5,73 +5,124 @@ import { effectiveSampling } from '@swefarm/shared';
 import { type AnswerSyntax, parseAnswer } from './answer.ts';
 import { type CompletionReply, parseCompletion } from './endpoint/completion.ts';
 import { CompletionStream } from './endpoint/completionstream.ts';
+import type { Continued, TurnPoint } from './endpoint/continued.ts';
 import { AnswerError } from './endpoint/errors.ts';
 import { isEventStream } from './endpoint/events.ts';
 import type { Post } from './endpoint/post.ts';
 import { requireFinished } from './endpoint/reply.ts';
 import { completionBody } from './endpoint/request.ts';
 import { PartialAnswer } from './partialanswer.ts';
-import { createIncrementer, type Incrementer } from './template/increment.ts';
+import { createIncrementer } from './template/increment.ts';
 import type { Renderer } from './template/renderer.ts';
+import { createSystemFolder } from './template/systemmessages.ts';
 import { findTemplateParser } from './template/templateparser.ts';
 import { openedThought, splitThinking, type ThoughtTags } from './thinking.ts';
 import { joinIds } from './tokens/ids.ts';
 import { isAmbiguous } from './toolcalls/registry.ts';
-import type { TurnClient, TurnReply } from './turnclient.ts';
-import { sendWithinLimit, type TurnSampling } from './turnsampling.ts';
+import type { TurnClient, TurnOptions, TurnReply } from './turnclient.ts';
+import { type SampledTurn, sendWithinLimit, type TurnSampling } from './turnsampling.ts';
 
 /** Number of last prompt tokens that are searched for an opening thought tag: `<think>` may be several tokens. */
 const PROMPT_END_TOKENS = 5;
 
-type LastTurn = { ids: Int32Array; message: Message; turn: number; ended: boolean };
+/** What the clients of a rollout share: the renderer, what is known of its template, and whether to stream. */
+export type TokenTurns = ReturnType<typeof createTokenTurns>;
+
+export function createTokenTurns(initial: PolicyConfig, sampling: TurnSampling, renderer: Renderer) {
+  let config = initial;
+  const thoughts = new Map<string, ThoughtTags | false>();
+  const templates = new Map<string, TemplateWithTools>();
+  const fold = createSystemFolder(renderer);
+  return {
+    sampling,
+    /**
+     * Whether requests have `stop` texts. If so, the end of an answer is unknown, and no answer is continued: a `stop` text may begin in
+     * the received part.
+     */
+    hasStop: effectiveSampling(initial).stop !== undefined,
+    config: () => config,
+    stopStreaming(): void {
+      config = { ...config, stream: 'off' };
+    },
+    async render(messages: readonly Message[], tools: readonly ToolDefinition[], post: Post) {
+      return await renderer.render(await fold(messages, post, 'whole'), tools, post);
+    },
+    fold,
+    templateWith(tools: readonly ToolDefinition[]): TemplateWithTools {
+      const key = JSON.stringify(tools);
+      const known = templates.get(key) ?? openTemplate(renderer, tools);
+      templates.set(key, known);
+      return known;
+    },
+    /** Returns the thought tags that the end of a prompt opens. */
+    async openedThought(prompt: Int32Array, post: Post): Promise<ThoughtTags | false> {
+      const end = prompt.subarray(-PROMPT_END_TOKENS);
+      const key = end.join();
+      const opened = thoughts.get(key) ?? openedThought(await renderer.decode(end, post));
+      thoughts.set(key, opened);
+      return opened;
+    },
+  };
+}
+
+type TemplateWithTools = ReturnType<typeof openTemplate>;
+
+function openTemplate(renderer: Renderer, tools: readonly ToolDefinition[]) {
+  let parser: AnswerSyntax['parser'] | null = null;
+  return {
+    incrementer: createIncrementer(renderer, tools),
+    /** Returns the parser of the calls that the template writes. */
+    async parser(post: Post): Promise<AnswerSyntax['parser']> {
+      parser ??= await findTemplateParser({ renderer, tools, post });
+      return parser;
+    },
+  };
+}
+
+type LastTurn = { ids: Int32Array; point: TurnPoint };
 
 export class TokenTurnClient implements TurnClient {
-  #config: PolicyConfig;
-  readonly #sampling: TurnSampling;
-  readonly #renderer: Renderer;
-  /**
-   * Whether requests have `stop` texts. If so, the end of an answer is unknown, and no answer is continued: a `stop` text may begin in the
-   * received part.
-   */
-  readonly #hasStop: boolean;
-  #last: LastTurn | null = null;
-  #incrementer: Incrementer | null = null;
+  readonly #turns: TokenTurns;
+  #last: LastTurn | null;
+  #template: TemplateWithTools | null = null;
   #prepared: { messages: number; prompt: Int32Array } | null = null;
   #partial = new PartialAnswer();
   #stream: CompletionStream | null = null;
   /** Complete answer that is not parsed yet, so that an error of the template's endpoint does not lose the answer. */
   #received: (CompletionReply & { asked: RequestedSampling }) | null = null;
-  readonly #openedThoughts = new Map<string, ThoughtTags | false>();
-  #templateParser: AnswerSyntax['parser'] | null = null;
 
-  constructor(config: PolicyConfig, sampling: TurnSampling, renderer: Renderer) {
-    this.#config = config;
-    this.#sampling = sampling;
-    this.#renderer = renderer;
-    this.#hasStop = effectiveSampling(config).stop !== undefined;
+  constructor(turns: TokenTurns, after?: Continued) {
+    this.#turns = turns;
+    this.#last = lastOf(after);
   }
 
-  async ask(messages: readonly Message[], tools: readonly ToolDefinition[], post: Post): Promise<TurnReply> {
+  async ask(
+    messages: readonly Message[],
+    tools: readonly ToolDefinition[],
+    post: Post,
+    { answer = (this.#last?.point.answer ?? 0) + 1, maxTokens = null }: TurnOptions = {},
+  ): Promise<TurnReply> {
     const prompt = await this.#promptFor(messages, tools, post);
-    const opened = await this.#openedThought(prompt, post);
-    this.#received ??= await this.#requestAnswer(messages, prompt, post);
+    const firstPrompt = this.#last?.point.firstPrompt ?? prompt.length;
+    const opened = await this.#turns.openedThought(prompt, post);
+    this.#received ??= await this.#requestAnswer({ answer, maxTokens }, prompt, firstPrompt, post);
     const { text, ...reply } = this.#received;
-    const turn = (this.#last?.turn ?? 0) + 1;
     const message = parseAnswer(text, {
       withTools: tools.length > 0,
       parser: await this.#parserFor(text, opened, tools, post),
       opened,
-      callId: (index) => nineLetters(turn, index),
+      callId: (index) => nineLetters(answer, index),
     });
     // Some servers return no prompt ids. The request contained exactly `prompt`.
     const promptIds = reply.prompt_token_ids ?? prompt;
-    const ended = reply.finish_reason !== 'length' && !this.#hasStop;
-    this.#last = { ids: joinIds(promptIds, reply.generation_token_ids), message, turn, ended };
+    const ended = reply.finish_reason !== 'length' && !this.#turns.hasStop;
+    const point = { message, at: messages.length, answer, ended, firstPrompt };
+    this.#last = { ids: joinIds(promptIds, reply.generation_token_ids), point };
     this.#prepared = null;
     this.#received = null;
     this.#partial = new PartialAnswer();
     this.#stream = null;
-    return { ...reply, message, prompt_token_ids: promptIds };
+    return { ...reply, message, prompt_token_ids: promptIds, after: point, text };
   }
 
   storedTokens(): number {
@@ -83,7 +134,7 @@ export class TokenTurnClient implements TurnClient {
   }
 
   stopStreaming(): void {
-    this.#config = { ...this.#config, stream: 'off' };
+    this.#turns.stopStreaming();
   }
 
   async #promptFor(
@@ -94,28 +145,20 @@ export class TokenTurnClient implements TurnClient {
     if (this.#prepared?.messages === messages.length) return this.#prepared.prompt;
     this.#received = null;
     let prompt: Int32Array;
-    if (this.#last === null) prompt = await this.#renderer.render(messages, tools, post);
+    if (this.#last === null) prompt = await this.#turns.render(messages, tools, post);
     else {
-      const { ids, message } = this.#last;
-      this.#incrementer ??= createIncrementer(this.#renderer, tools);
-      const added = messages.slice(messages.lastIndexOf(message) + 1);
-      const increment = await this.#incrementer.after({ ...this.#last, lastId: ids.at(-1) }, added, post);
+      const { ids, point } = this.#last;
+      this.#template ??= this.#turns.templateWith(tools);
+      const added = await this.#turns.fold(messages.slice(point.at + 1), post, 'added');
+      const increment = await this.#template.incrementer.after({ ...point, lastId: ids.at(-1) }, added, post);
       prompt = joinIds(ids, increment);
     }
     this.#prepared = { messages: messages.length, prompt };
     return prompt;
   }
 
-  async #openedThought(prompt: Int32Array, post: Post): Promise<ThoughtTags | false> {
-    const end = prompt.subarray(-PROMPT_END_TOKENS);
-    const key = end.join();
-    const opened = this.#openedThoughts.get(key) ?? openedThought(await this.#renderer.decode(end, post));
-    this.#openedThoughts.set(key, opened);
-    return opened;
-  }
-
-  async #requestAnswer(messages: readonly Message[], turnPrompt: Int32Array, post: Post) {
-    const whole = await this.#sampling.forPrompt(messages, turnPrompt.length);
+  async #requestAnswer(turn: SampledTurn, turnPrompt: Int32Array, firstPrompt: number, post: Post) {
+    const whole = await this.#turns.sampling.forPrompt(turn, turnPrompt.length, firstPrompt);
     const remaining = this.#partial.remaining(whole);
     if (remaining === null) return { ...this.#partial.cutAtLimit(turnPrompt), asked: whole };
     const before = this.#partial.tokens;
@@ -131,14 +174,14 @@ export class TokenTurnClient implements TurnClient {
     const stream = new CompletionStream();
     this.#stream = stream;
     try {
-      const request = completionBody(this.#partial.configOf(this.#config), prompt, sampling);
+      const request = completionBody(this.#partial.configOf(this.#turns.config()), prompt, sampling);
       const body = await post('completions', request, stream);
       if (isEventStream(body)) stream.take(body);
       const rest = body.length === 0 || isEventStream(body) ? stream.end() : parseCompletion(body);
       requireFinished(rest.finish_reason);
       return rest;
     } catch (error) {
-      if (!this.#hasStop && arePartsReliable(error)) this.#partial.append(stream.part());
+      if (!this.#turns.hasStop && arePartsReliable(error)) this.#partial.append(stream.part());
       this.#stream = null;
       throw error;
     }
@@ -151,16 +194,22 @@ export class TokenTurnClient implements TurnClient {
     tools: readonly ToolDefinition[],
     post: Post,
   ): Promise<AnswerSyntax['parser']> {
-    if (this.#config.tool_parser !== 'auto' || tools.length === 0) return this.#config.tool_parser;
+    const { tool_parser: parser } = this.#turns.config();
+    if (parser !== 'auto' || tools.length === 0) return parser;
     if (!isAmbiguous(splitThinking(text, opened).rest)) return 'auto';
-    this.#templateParser ??= await findTemplateParser({ renderer: this.#renderer, tools, post });
-    return this.#templateParser;
+    this.#template ??= this.#turns.templateWith(tools);
+    return await this.#template.parser(post);
   }
 }
 
+function lastOf(after: Continued | undefined): LastTurn | null {
+  if (!after?.prompt_token_ids || !after.generation_token_ids) return null;
+  return { ids: joinIds(after.prompt_token_ids, after.generation_token_ids), point: after.point };
+}
+
 /** Mistral's templates accept only ids of nine letters and digits. */
-const nineLetters = (turn: number, index: number): string =>
-  `c${turn.toString(36).padStart(4, '0')}${index.toString(36).padStart(4, '0')}`;
+const nineLetters = (answer: number, index: number): string =>
+  `c${answer.toString(36).padStart(4, '0')}${index.toString(36).padStart(4, '0')}`;
 
 /** Returns whether the tokens before an error are usable. Garbage or an engine error in the stream makes them unusable. */
 const arePartsReliable = (error: unknown): boolean =>

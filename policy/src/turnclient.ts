@@ -1,16 +1,29 @@
 /** Requests one turn after another from a policy, in any token mode. The caller provides transport and retries. */
 import type { Message, RequestedSampling, ToolDefinition } from '@swefarm/shared';
+import type { Continued, TurnPoint } from './endpoint/continued.ts';
 import type { Post } from './endpoint/post.ts';
 import type { ModelReply } from './endpoint/reply.ts';
+
+export type TurnOptions = {
+  /** Number of the answer, from 1, from which its seed and the ids of its calls are derived; absent: its number in the conversation. */
+  answer?: number;
+  /** Most tokens of the answer beside the limits of the run; null or absent: no further limit. */
+  maxTokens?: number | null;
+};
 
 export type TurnClient = {
   /**
    * Sends one request. If the caller repeats the same messages after an error, mode `token-in` continues the received part of the answer,
-   * and the other modes start again. Callers only append to `messages`, which contains the message of each reply unchanged.
+   * and the other modes start again. Callers only append to `messages`: the answer to n messages is message n of later requests.
    *
    * @throws errors of `post`, AnswerError, RolloutFailure `policy_tokens`
    */
-  ask(messages: readonly Message[], tools: readonly ToolDefinition[], post: Post): Promise<TurnReply>;
+  ask(
+    messages: readonly Message[],
+    tools: readonly ToolDefinition[],
+    post: Post,
+    options?: TurnOptions,
+  ): Promise<TurnReply>;
   /** Returns the number of received tokens of an interrupted answer; 0 if the next request starts the answer again. */
   storedTokens(): number;
   /** Returns the number of received tokens of the current answer, to measure speed. */
@@ -19,5 +32,23 @@ export type TurnClient = {
   stopStreaming(): void;
 };
 
-/** `asked`: the sampling of the request. `streamedTokens`: tokens counted in a stream that reported neither ids nor usage. */
-export type TurnReply = ModelReply & { asked: RequestedSampling; streamedTokens?: number };
+/**
+ * `asked`: the sampling of the request. `streamedTokens`: tokens counted in a stream that reported neither ids nor usage. `text`: what was
+ * sampled; absent if the server parsed the answer.
+ */
+export type TurnReply = ModelReply & {
+  asked: RequestedSampling;
+  after: TurnPoint;
+  streamedTokens?: number;
+  text?: string;
+};
+
+/** The clients of one rollout, which share renderer and limits. */
+export type TurnClients = {
+  /** Opens a client for a new conversation, or for one that continues after an answer of any client. */
+  open(after?: Continued): TurnClient;
+  /** Returns the number of tokens of a prompt; null: only the server knows. Throws as `ask`. */
+  countTokens:
+    | ((messages: readonly Message[], tools: readonly ToolDefinition[], post: Post) => Promise<number>)
+    | null;
+};

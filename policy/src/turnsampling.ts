@@ -1,6 +1,6 @@
 /** Computes the sampling settings of one request: the seed, and `max_tokens`, bounded by the tokens that the context has left. */
 
-import type { Message, PolicyConfig, RequestedSampling, TokenLimit } from '@swefarm/shared';
+import type { PolicyConfig, RequestedSampling, TokenLimit } from '@swefarm/shared';
 import { effectiveSampling, turnSeed } from '@swefarm/shared';
 import { ContextOverflowError, PromptTooLongError } from './endpoint/errors.ts';
 
@@ -22,30 +22,33 @@ export const NO_LIMITS: TokenLimits = {
 /** Limits of a turn, and the id of the rollout, from which seeds are derived. */
 export type TurnLimits = { rolloutId: string; limits: TokenLimits };
 
+/** The answer of a request: its number, from 1, and the most tokens that the caller wants (null: any number). */
+export type SampledTurn = { answer: number; maxTokens: number | null };
+
 export type TurnSampling = {
   /** Returns the settings of a chat request, where only the server knows the length of the prompt. */
-  forChat(messages: readonly Message[]): RequestedSampling;
-  /** Returns the settings for a prompt of `promptTokens` tokens. Throws PromptTooLongError if no token is left. */
-  forPrompt(messages: readonly Message[], promptTokens: number): Promise<RequestedSampling>;
+  forChat(turn: SampledTurn): RequestedSampling;
+  /**
+   * Returns the settings for a prompt of `promptTokens` tokens, in a conversation whose first prompt has `firstPrompt` tokens. Throws
+   * PromptTooLongError if no token is left.
+   */
+  forPrompt(turn: SampledTurn, promptTokens: number, firstPrompt: number): Promise<RequestedSampling>;
 };
 
 export function createTurnSampling(config: PolicyConfig, { rolloutId, limits }: TurnLimits): TurnSampling {
-  const { max_tokens: wanted, seed } = effectiveSampling(config);
-  const seedOf = (messages: readonly Message[]): Pick<RequestedSampling, 'seed'> => {
-    if (seed === undefined) return {};
-    const turn = messages.filter(({ role }) => role === 'assistant').length + 1;
-    return { seed: turnSeed(seed, rolloutId, turn) };
-  };
-  let firstPrompt: number | null = null;
+  const { max_tokens: most, seed } = effectiveSampling(config);
+  const seedOf = ({ answer }: SampledTurn): Pick<RequestedSampling, 'seed'> =>
+    seed === undefined ? {} : { seed: turnSeed(seed, rolloutId, answer) };
+  const wantedIn = ({ maxTokens }: SampledTurn): number | null =>
+    maxTokens === null ? (most ?? null) : Math.min(most ?? maxTokens, maxTokens);
   return {
-    forChat: (messages) => ({
-      ...(wanted === undefined ? {} : { max_tokens: wanted }),
-      ...seedOf(messages),
-    }),
-    async forPrompt(messages, promptTokens) {
-      firstPrompt ??= promptTokens;
+    forChat(turn) {
+      const wanted = wantedIn(turn);
+      return { ...(wanted === null ? {} : { max_tokens: wanted }), ...seedOf(turn) };
+    },
+    async forPrompt(turn, promptTokens, firstPrompt) {
       const limit = await sequenceLimit(limits, firstPrompt);
-      return { max_tokens: maxTokensAfter(promptTokens, limit, wanted ?? null), ...seedOf(messages) };
+      return { max_tokens: maxTokensAfter(promptTokens, limit, wantedIn(turn)), ...seedOf(turn) };
     },
   };
 }

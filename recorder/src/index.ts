@@ -1,1 +1,13 @@
-export type { PolicyLine, RecordedReply, Recorder, RecorderOptions, RolloutOver } from './recorder.ts';
+export { openRecorder } from './endpoint/openrecorder.ts';
+export { createRecorderServer } from './endpoint/server.ts';
+export type {
+  Continued,
+  NoRoom,
+  PolicyLine,
+  PolicyPoint,
+  PolicyRequest,
+  RecordedReply,
+  Recorder,
+  RecorderOptions,
+  RolloutOver,
+} from './recorder.ts';

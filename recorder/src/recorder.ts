@@ -1,40 +1,84 @@
-/** The interface between the recording endpoint of a rollout and the worker that runs the rollout. */
+/**
+ * The interface between the recording endpoint of a rollout and the worker that runs the rollout. `openRecorder(options)` returns a
+ * {@link Recorder}, and `createRecorderServer(recorder)` the HTTP server that passes it the requests of one sandbox.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ModelReply } from '@swefarm/policy';
-import type { AgentCard, InstalledAgent, Message, ToolDefinition, Trajectory, Turn } from '@swefarm/shared';
+import type { ExpertMode, ModelReply } from '@swefarm/policy';
+import type {
+  AgentCard,
+  ExitStatus,
+  InstalledAgent,
+  Message,
+  Price,
+  ToolDefinition,
+  Trajectory,
+  Turn,
+} from '@swefarm/shared';
+
+/**
+ * What a policy must know to continue after one answer, beside the token ids and the messages. It never changes. The recorder keeps one for
+ * each answer, so it has no token ids.
+ */
+export type PolicyPoint = object;
+
+/** The answer that a new line continues, with its ids as the policy returned them; null if there are none. */
+export type Continued = {
+  point: PolicyPoint;
+  prompt_token_ids: Int32Array | null;
+  generation_token_ids: Int32Array | null;
+  generation_log_probs: Float32Array | null;
+};
 
 /** The reply of a policy with what the worker knows of it, as in a turn. */
 export type RecordedReply = ModelReply & {
   seconds: number;
   endpoint: string;
+  after: PolicyPoint;
+  /** What was sampled, as one text; absent if the server parsed the answer. */
+  text?: string;
 } & Pick<Turn, 'policy_version' | 'asked' | 'spans'>;
 
-/** One line of requests to the policy. Each has its own state, so lines may be asked side by side. */
-export interface PolicyLine {
+export type PolicyRequest = {
   /**
-   * Sends the next request of the line. `messages`: all messages of the line, only ever appended to.
-   * `seedTurn`: number of the answer in the rollout, from 1, from which its seed is derived.
-   *
-   * @throws RolloutFailure `policy_*`, the signal's reason when aborted
+   * All messages of the line. Callers only append: the answer to n messages is message n of later requests. Its calls have the ids and names
+   * of the reply; if they could not be read, the answer may be a text.
    */
-  complete(
-    messages: readonly Message[],
-    tools: readonly ToolDefinition[],
-    signal: AbortSignal,
-    seedTurn: number,
-  ): Promise<RecordedReply | { context_overflow: true; message: string; of?: Trajectory['limit'] }>;
-  /** Opens a line that continues this one after its last answer. Only valid until the next request of this line begins. */
-  fork(): PolicyLine;
+  messages: readonly Message[];
+  tools: readonly ToolDefinition[];
+  /** Most tokens of the answer, beside the limits of the run; null: no further limit. */
+  maxTokens: number | null;
+  /** Number of the answer in the rollout, from 1. The seed and the ids of calls are derived from it. */
+  seedTurn: number;
+  signal: AbortSignal;
+};
+
+/** The prompt leaves no room for an answer; `of`: the limit, absent: of the server. */
+export type NoRoom = { context_overflow: true; message: string; of?: Trajectory['limit'] };
+
+/** One line of requests to the policy, one request at a time. Lines may be asked side by side. */
+export interface PolicyLine {
+  /** Asks for the next answer of the line. Throws RolloutFailure `policy_*`, or the signal's reason when aborted. */
+  complete(request: PolicyRequest): Promise<RecordedReply | NoRoom>;
 }
 
 /** Why the endpoint refuses all further requests. */
-export type RolloutOver = 'turn_limit' | 'context_limit' | 'time_limit' | 'format_limit' | 'ended';
+export type RolloutOver = Exclude<ExitStatus, 'submitted' | 'agent_error'> | 'ended';
 
 export type RecorderOptions = {
-  openLine(): PolicyLine;
+  /**
+   * Opens a line that begins with a whole prompt, or continues after an earlier answer of any line: the first messages of its requests are
+   * those of that answer's request, and the answer.
+   */
+  openLine(after?: Continued): PolicyLine;
+  /** Returns the number of prompt tokens of a request; absent: the recorder estimates it from the length of the texts. */
+  countTokens?(
+    messages: readonly Message[],
+    tools: readonly ToolDefinition[],
+    signal: AbortSignal,
+  ): Promise<number>;
   policy: {
     requireTokens: boolean;
-    experts: 'require' | 'store' | 'drop';
+    experts: ExpertMode;
     tokenMode: 'echo' | 'token-in' | 'text';
   };
   card: AgentCard;
@@ -42,30 +86,44 @@ export type RecorderOptions = {
     turns: number;
     answerTokens: number | null;
     /** US dollars, and the price by which they are counted. */
-    cost: { most: number; price: { prompt: number; completion: number } } | null;
+    cost: { most: number; price: Price } | null;
     malformedInARow: number;
+    /** Most prompts that are rendered whole; absent: 16. */
+    wholePrompts?: number;
   };
   trainLines: 'all' | 'main' | 'abandoned';
   /** Text that the agent's own client sends as its key. */
   key: string;
   /** The trajectory before its first turn: format, token mode, model, endpoint, sampling. */
   trajectory: Trajectory;
+  /** Called before each request to the policy. It may abort the signal. */
   beforeTurn?: (trajectory: Trajectory) => void;
   onTurn?: (trajectory: Trajectory, turn: Turn) => void;
+  /** Aborted: requests to the policy end, and their agents' requests get the refusal. */
   signal: AbortSignal;
+  /** Returns the seconds in which the policy was paused, which do not count as model seconds; absent: 0. */
+  pausedSeconds?(): number;
+  /** Milliseconds of silence before the head of a stream, and between signs of life; absent: 2,000 and 15,000. */
+  silenceMs?: { head: number; alive: number };
 };
 
 export interface Recorder extends AsyncDisposable {
-  /** Handles a request of the agent. Never throws. */
+  /** Handles a request of the agent. Never throws. The server is made by `createRecorderServer`. */
   handle(request: IncomingMessage, response: ServerResponse): void;
   /** Refuses all further requests, and answers those in flight with the refusal. */
   close(why: RolloutOver): void;
   /** Resolves when a limit is reached, and rejects with the failure of the policy or of the recording. */
   readonly over: Promise<RolloutOver>;
-  /** Resolves when no request is in flight. */
+  /** Resolves when no request to the policy is in flight. */
   idle(): Promise<void>;
   /** Returns what is recorded so far. */
   trajectory(): Trajectory;
+  /**
+   * Checks the recording of an agent that has ended.
+   *
+   * @throws RolloutFailure `policy_tokens` if tokens are required and an answer is in no line, or no token is trained on
+   */
+  requireTrained(): void;
   facts(): Pick<
     InstalledAgent,
     'lines' | 'masked' | 'requests' | 'whole' | 'repeated' | 'repaired' | 'refused' | 'unknown_paths'

@@ -1,5 +1,6 @@
 /** Derives the flags of a run from the settings that the schemas of the run record declare (shared/src/records/setting.ts). */
 import { readFileSync } from 'node:fs';
+import { readCard, shippedCards } from '@swefarm/agents';
 import { parseBytes, RUN_SETTINGS, RunRecord, type RunSetting, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 import { parseDeadline } from './deadline.ts';
@@ -67,7 +68,8 @@ function runFlag(
         : undefined;
   const constant =
     setting.constant ?? (value instanceof z.ZodBoolean ? !flag.startsWith('--no-') : undefined);
-  const choices = setting.choices ?? (value instanceof z.ZodEnum ? value.options.map(String) : undefined);
+  const named = setting.choices ?? (value instanceof z.ZodEnum ? value.options.map(String) : undefined);
+  const choices = path.join('.') === 'agent.type' ? [...(named ?? []), ...shippedCards()] : named;
   return {
     flag,
     path,
@@ -97,6 +99,7 @@ const READERS = {
   size: parseSize,
   json: parseJson,
   file: readText,
+  card: readCard,
   time: parseDeadline,
 } satisfies Record<NonNullable<RunSetting['form']> | 'text' | 'number', RunFlag['read']>;
 

@@ -15,14 +15,14 @@ export { ANY_MODEL, diagnose } from './probe/doctor.ts';
 export { probeEndpoints } from './probe/endpoints.ts';
 export { probePictures, probeReachable } from './probe/probe.ts';
 export {
-  asTree,
   merge,
   newRunRecord,
   recordFromSettings,
+  requireCountableCost,
   requireKnownKeys,
   requireSameSettings,
   runSettings,
-  type SettingsTree,
 } from './record.ts';
+export { asTree, type SettingsTree } from './settingstree.ts';
 export { queueMore, rolloutIds, type Submitted, staleLimitWarning, submit } from './submit.ts';
 export { localAbility, workerWarnings } from './workerneeds.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Instance } from '@swefarm/shared';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, test } from 'vitest';
-import { newRunRecord, recordDifferences, requireSameSettings } from './record.ts';
+import { newRunRecord, recordDifferences, requireCountableCost, requireSameSettings } from './record.ts';
 
 const dataset = { path: '/d.jsonl', sha256: 'aa', instances: [{ instance_id: 'a__b-1' }] as Instance[] };
 const policy = { policyUrl: ['http://h:1/v1'], model: 'm' };
@@ -47,6 +47,29 @@ test('flags set the fields of the record', () => {
     reward: { overrides: { on_limit: 'zero', timeout: 'none' }, host: true },
   });
   expect(make({ ...policy, eval: true }).evaluation.enabled).toBe(true);
+});
+
+const CARD = {
+  ...{ card: 1, name: 'toy', version: '1', description: 'a toy', bundle: { name: 'toy' } },
+  ...{ needs: { libc: 'none' }, api: { dialects: ['chat'] }, command: ['toy'] },
+  ends: [{ exit: 'any', status: 'submitted' }],
+};
+
+test('only workers of level 2 run agents that come as programs, or limits of answers and cost', () => {
+  const level = (flags: object, agent: object = {}) =>
+    make({ ...policy, ...flags }, config(JSON.stringify({ agent }))).needs;
+  expect([level({}), level({ answerLimit: '5' }), level({ costLimit: '0.5' })]).toEqual([1, 2, 2]);
+  expect(level({}, { type: 'installed', card: CARD })).toBe(2);
+  expect(() => level({}, { type: 'installed' })).toThrow(/needs a card.*--agent-card/);
+  expect(level({}, { card: CARD })).toBe(2);
+});
+
+test('a limit of cost needs the price of the model', () => {
+  const record = make({ ...policy, costLimit: '2' });
+  expect(() => requireCountableCost(record)).toThrow(/--cost-limit .* price of the model m/);
+  const price = { prompt: 1, completion: 2 };
+  requireCountableCost({ ...record, policy: record.policy && { ...record.policy, price } });
+  requireCountableCost(make(policy));
 });
 
 test('a configuration file sets fields, and flags override it', () => {

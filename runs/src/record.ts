@@ -13,10 +13,9 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import type { ZodError } from 'zod';
+import { agentSettings } from './agentsettings.ts';
 import { flagKey, flagName, RUN_FLAGS, readFlag, SETTABLE, type SettableKeys } from './flags.ts';
-
-/** Mapping parsed from YAML. */
-export type SettingsTree = { [key: string]: unknown };
+import { asTree, type SettingsTree } from './settingstree.ts';
 
 type RunRequest = {
   dataset: Pick<Dataset, 'path' | 'sha256' | 'instances'>;
@@ -52,7 +51,16 @@ export function runSettings(request: Pick<RunRequest, 'flags' | 'configFile'>): 
     if (flag.constant === false && given !== false) continue;
     setPath(settings, flag.path, value);
   }
+  requireOneAgent(request.flags, settings);
   return settings;
+}
+
+/** The card of a flag wins over the agent of a configuration file, but not over another flag. */
+function requireOneAgent({ agent, agentCard }: RunRequest['flags'], settings: SettingsTree): void {
+  if (agentCard === undefined) return;
+  if (agent !== undefined)
+    throw new UsageError(`--agent ${agent} and --agent-card both name the agent: give one of them`);
+  setPath(settings, ['agent', 'type'], 'installed');
 }
 
 /** Throws UsageError for unknown keys; the message begins with `where`. */
@@ -71,16 +79,18 @@ export function recordFromSettings(
       'kind: expected validation, training or collection; a session is opened by POST /v1/sessions',
     );
   }
-  const policy = policySettings(settings, apiKeyRef);
+  const agent = agentSettings(asTree(settings.agent));
+  const policy = policySettings(agent, settings, apiKeyRef);
   const ownKeys = Object.keys(SETTABLE).filter((key) => SETTABLE[key] === true);
   const raw = {
+    needs: levelOf(agent),
     ...Object.fromEntries(ownKeys.map((key) => [key, settings[key]])),
     group_size: settings.group_size ?? 1,
     format: 'swefarm-run-1',
     run_id: runId,
     created_at: new Date().toISOString(),
     dataset: { path: dataset.path, sha256: dataset.sha256, instances: dataset.instances.length },
-    agent: settings.agent ?? {},
+    agent,
     policy,
     sandbox: settings.sandbox ?? {},
     evaluation: settings.evaluation ?? {},
@@ -92,10 +102,25 @@ export function recordFromSettings(
   return parsed.data;
 }
 
+/** Returns the level that a worker must understand: workers of level 1 know neither these agents nor these limits. */
+const levelOf = ({ type, answer_limit: answers, cost_limit: cost }: SettingsTree): number =>
+  type === 'installed' || (answers ?? cost ?? null) !== null ? 2 : 1;
+
+/** Throws UsageError if the run limits the cost of its rollouts, and the price of its model is unknown. Call it when the price is set. */
+export function requireCountableCost({ agent, policy }: Pick<RunRecord, 'agent' | 'policy'>): void {
+  if (agent.cost_limit === null || policy?.price) return;
+  throw new UsageError(
+    `--cost-limit (agent.cost_limit) needs the price of the model ${policy?.model ?? ''}: give --prices FILE (docs/collection.md#prices)`,
+  );
+}
+
 /** Returns null if the agent uses no policy. Throws UsageError if the endpoint or the model is missing. */
-function policySettings(settings: SettingsTree, apiKeyRef: string | null): SettingsTree | null {
-  const agent = asTree(settings.agent).type;
-  if (!asksPolicy(agent)) return null;
+function policySettings(
+  { type, card }: SettingsTree,
+  settings: SettingsTree,
+  apiKeyRef: string | null,
+): SettingsTree | null {
+  if (!asksPolicy(type)) return null;
   const policy = asTree(settings.policy);
   const urls = policy.urls ?? [];
   const lacksEndpoint = Array.isArray(urls) && urls.length === 0 && typeof policy.name !== 'string';
@@ -103,7 +128,7 @@ function policySettings(settings: SettingsTree, apiKeyRef: string | null): Setti
     const missing = lacksEndpoint ? '--policy-url URL (or --policy-name NAME)' : '--model NAME';
     const others = agentsWith({ asksPolicy: false, byName: true }).join('|');
     throw new UsageError(
-      `agent ${agent ?? DEFAULT_AGENT} asks a model: add ${missing} (or use --agent ${others})`,
+      `agent ${asTree(card).name ?? type ?? DEFAULT_AGENT} asks a model: add ${missing} (or use --agent ${others})`,
     );
   }
   return { ...policy, urls, api_key_ref: apiKeyRef };
@@ -144,9 +169,6 @@ function issues(error: ZodError): string {
   });
   return ['invalid settings of the run:', ...lines].join('\n');
 }
-
-export const asTree = (value: unknown): SettingsTree =>
-  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as SettingsTree) : {};
 
 /** Merges both trees into a new one. Mappings with the same key are merged; other values of `above` replace those of `below`. */
 export function merge(below: SettingsTree, above: Readonly<SettingsTree>): SettingsTree {

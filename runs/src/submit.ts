@@ -9,6 +9,7 @@ import {
   startedGroup,
 } from '@swefarm/shared';
 import { withShownPictures } from './pictures.ts';
+import { requireCountableCost } from './record.ts';
 
 export type Submission = {
   record: RunRecord;
@@ -31,11 +32,12 @@ const CHUNK = 500;
 /**
  * Writes the records of the run, then its jobs. After a crash, a second call adds only the missing jobs.
  *
- * @throws UsageError `pictures` or `run_invalid`; SwefarmError `aborted`, or `run_differs` if another record has the run's id;
- * UnusableError of Redis
+ * @throws UsageError `pictures` or `run_invalid`, or for a limit of cost without a price; SwefarmError `aborted`, or `run_differs` if
+ * another record has the run's id; UnusableError of Redis
  */
 export async function submit(farm: Farm, submission: Submission, signal?: AbortSignal): Promise<Submitted> {
   const { record, patches } = submission;
+  requireCountableCost(record);
   const instances = withShownPictures(record, submission.instances);
   await farm.runs.create(record, instances, patchRecords(patches));
   const rollouts = rolloutIds(record, instances);

@@ -32,7 +32,7 @@ const MAY: Record<string, readonly string[]> = {
   sandbox: ['shared'],
   grading: ['shared'],
   datasets: ['shared', 'grading'],
-  runs: ['shared', 'policy', 'grading', 'datasets'],
+  runs: ['shared', 'policy', 'agents', 'grading', 'datasets'],
   trajectories: ['shared', 'policy', 'grading', 'datasets'],
   gateway: ['shared', 'policy', 'grading', 'datasets', 'runs', 'trajectories'],
   producer: ['shared', 'policy', 'agents', 'grading', 'datasets', 'runs', 'trajectories', 'gateway'],

@@ -1,5 +1,5 @@
 export { isArtifactFile, isArtifactGone, readArtifactFile } from './artifacts/artifacts.ts';
-export { type ArtifactContent, decodeArtifact, encodeArtifact } from './artifacts/codec.ts';
+export { type AgentOutput, type ArtifactContent, decodeArtifact, encodeArtifact } from './artifacts/codec.ts';
 export type { ArtifactStore, StoredArtifact } from './artifacts/store.ts';
 export {
   beyondCeiling,
@@ -8,7 +8,7 @@ export {
   type Excess,
   instanceBeyondCeiling,
 } from './config/ceilings.ts';
-export { environmentSecret, inheritedEnvironment } from './config/environment.ts';
+export { childEnvironment, environmentSecret, inheritedEnvironment } from './config/environment.ts';
 export {
   configOptions,
   describeConfig,
@@ -69,6 +69,14 @@ export { InstanceEnvironment, SetupStep, Step } from './records/environment.ts';
 export { type AttemptName, newId, parseRolloutId, rolloutId } from './records/ids.ts';
 export { brokenBecause, DatasetFamily, Instance, InstanceHealth } from './records/instance.ts';
 export { RolloutJob, RunRecord, startedGroup, startedRollouts } from './records/job.ts';
+export {
+  allAnswers,
+  allTurns,
+  linesOf,
+  mainLineId,
+  ownTurns,
+  type WholeLine,
+} from './records/lines.ts';
 export { needsOf, UNDERSTOOD } from './records/needs.ts';
 export { problemOf, type Read, tryParseJson } from './records/parse.ts';
 export {
@@ -120,7 +128,20 @@ export {
   type SamplingKey,
   turnSeed,
 } from './records/sampling.ts';
-export { SessionAnswer, SessionEnd, SessionInput, SessionState } from './records/session.ts';
+export {
+  AnswerContent,
+  InputError,
+  SandboxPath,
+  SESSION_FILE_BYTES,
+  SESSION_INPUTS_LEVEL,
+  SESSION_OUTPUT_BYTES,
+  SessionAnswer,
+  SessionClock,
+  SessionEnd,
+  SessionInput,
+  SessionInputs,
+  SessionState,
+} from './records/session.ts';
 export { RUN_SETTINGS, type RunSetting } from './records/setting.ts';
 export { successOf } from './records/success.ts';
 export { TOOL_PARSERS, type ToolParser } from './records/toolparsers.ts';
@@ -129,7 +150,7 @@ export {
   ExitStatus,
   type ExpertType,
   type Line,
-  type LineKind,
+  LineKind,
   Message,
   type RequestedSampling,
   type Span,
@@ -168,7 +189,7 @@ export {
   RunCounts,
   UnreadableResult,
 } from './redis/results.ts';
-export type { PostedCommand } from './redis/sessions.ts';
+export type { ClockReply, DriverReply, PostedCommand } from './redis/sessions.ts';
 export { authorizationAt, keyAt, originOf, originsOf, type PolicyKey } from './security/policykey.ts';
 export { Secret } from './security/secret.ts';
 export { type Ending, onAbort, untilAborted, waitAtMost, whenAborted } from './waiting/abort.ts';

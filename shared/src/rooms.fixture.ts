@@ -42,6 +42,8 @@ const GRADING: Rooms = {
 
 const POLICY: Rooms = { toolcalls: [] };
 
+const AGENTS: Rooms = { '': [], card: [''], store: [''], install: ['', 'card', 'store'] };
+
 const RECORDER: Rooms = { dialects: [], lines: ['dialects'], '': [], endpoint: ['', 'dialects', 'lines'] };
 
 const SANDBOX: Rooms = {
@@ -117,9 +119,10 @@ const WORKER: Rooms = {
   metrics: [],
   agent: [],
   'agent/policy': ['agent'],
+  'agent/installed': ['agent'],
   evaluation: ['threads'],
   // The code of an attempt does not import its node, which passes the services that the attempt uses.
-  rollout: ['agent', 'agent/policy', 'evaluation', 'metrics', 'threads'],
+  rollout: ['agent', 'agent/installed', 'agent/policy', 'evaluation', 'metrics', 'threads'],
   maintenance: ['metrics', 'rollout'],
   node: ['agent/policy', 'evaluation', 'metrics', 'rollout', 'threads'],
   pull: ['node', 'rollout'],
@@ -138,6 +141,7 @@ const whole = (of: string, rooms: Rooms): Rooms =>
 export const ROOMS: Rooms = {
   ...whole('shared', SHARED),
   ...whole('policy', POLICY),
+  ...whole('agents', AGENTS),
   ...whole('recorder', RECORDER),
   ...whole('sandbox', SANDBOX),
   ...whole('grading', GRADING),

@@ -1,3 +1,4 @@
+export { buildToy, toyCard } from './agents/toy.ts';
 export { buildExamples } from './examples/build.ts';
 export { makeFamilyInstances } from './families/instances.ts';
 export {

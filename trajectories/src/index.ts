@@ -1,4 +1,6 @@
+export { openFolderTree } from './export/foldertree.ts';
 export { type ExportFormat, type ExportWriter, NotExportable } from './export/format.ts';
+export { type LeftOut, type LineChoice, leftOutOf } from './export/lines.ts';
 export { exportedRollout, type InstanceFields } from './export/rollout.ts';
 export { openImportStore } from './export/storeimported.ts';
 export { AggregateRequest, aggregate } from './formats/gym/aggregate.ts';

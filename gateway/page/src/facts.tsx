@@ -1,4 +1,5 @@
 /** Outcome, reward and other facts of a rollout. */
+import type { InstalledAgent } from '@swefarm/shared';
 import { renderReward } from '@swefarm/trajectories/renderreward';
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
 import type { PageDetail } from '../../src/page/data.ts';
@@ -42,6 +43,7 @@ export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) 
             ` · token ids ${trajectory.contiguous ? 'contiguous' : 'not contiguous'}`}
         </p>
       )}
+      {result?.agent && <Agent agent={result.agent} />}
       {result?.failure && (
         <p className="notice bad">
           {result.failure.stage} / {words(result.failure.class)} after {result.failure.attempts} attempts:{' '}
@@ -63,5 +65,21 @@ export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) 
         </details>
       )}
     </section>
+  );
+}
+
+/** The agent that came as a program, and how its requests were recorded. */
+function Agent({ agent }: { agent: InstalledAgent }) {
+  const masked = Object.entries(agent.masked).map(([reason, turns]) => `${turns} ${words(reason)}`);
+  const counts = [
+    ...[`${agent.requests} requests`, `${agent.whole} rendered whole`, `${agent.repeated} repeated`],
+    ...[`${agent.repaired} given back in another form`, `${agent.refused} refused`],
+  ];
+  return (
+    <p className="dim">
+      agent {terminalSafe(`${agent.name} ${agent.version}`)} · exit code {agent.exit_code ?? 'none'} ·{' '}
+      {agent.lines} lines · {counts.filter((text) => !text.startsWith('0 ')).join(', ')}
+      {masked.length > 0 && ` · turns that are not trained on: ${masked.join(', ')}`}
+    </p>
   );
 }

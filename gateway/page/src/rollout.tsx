@@ -1,20 +1,23 @@
 /** View of one rollout: facts, times of stages, turns, patch and tests. The view reloads while the rollout runs. */
-import type { LiveTurn } from '@swefarm/shared';
+import type { LiveTurn, Message } from '@swefarm/shared';
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
+import { useState } from 'react';
 import type { PageDetail, PageLive } from '../../src/page/data.ts';
 import { get, rolloutPath } from './api.ts';
 import { Facts } from './facts.tsx';
 import { Fold, OnDemand } from './fold.tsx';
 import { bytes, integer, words } from './format.ts';
+import { LineNote, Lines } from './lines.tsx';
 import { useLoaded } from './load.ts';
 import { Notice } from './notice.tsx';
+import { Outputs } from './outputs.tsx';
 import { Patches } from './patch.tsx';
 import { toCompare, toRollout } from './route.ts';
 import { stateOf } from './rows.ts';
 import { Tests } from './tests.tsx';
 import { Timing } from './timing.tsx';
 import { Turn } from './turn.tsx';
-import { type Shown, shownLive, shownTurns } from './turns.ts';
+import { actionsIn, type ShownLine, shownLines, shownLive } from './turns.ts';
 
 const LIVE_MS = 1_000;
 
@@ -38,7 +41,8 @@ export function Rollout({ id }: { id: string }) {
   const { value, error } = useLoaded<Known>(path, againMs, (known) => update(path, known));
   if (!value) return <Notice error={error} />;
   const { detail, turns } = value;
-  const shown = detail.trajectory ? shownTurns(detail.trajectory) : shownLive(turns);
+  const lines = detail.trajectory ? shownLines(detail.trajectory) : shownLive(turns);
+  const count = lines.reduce((sum, line) => sum + line.turns.length, 0);
   return (
     <>
       <Notice error={error} quiet />
@@ -46,7 +50,7 @@ export function Rollout({ id }: { id: string }) {
         {detail.instance_id} <span className="dim">#{id.slice(id.lastIndexOf('.') + 1)}</span>
       </h1>
       <Siblings id={id} siblings={detail.siblings} />
-      <Facts detail={detail} turns={shown.turns.length} />
+      <Facts detail={detail} turns={count} />
       {detail.result && <Timing seconds={detail.result.seconds} />}
       {detail.missing && <p className="notice bad">{terminalSafe(detail.missing)}</p>}
       <nav aria-label="Parts" className="tabs flow">
@@ -56,7 +60,8 @@ export function Rollout({ id }: { id: string }) {
           </a>
         ))}
       </nav>
-      <Turns id={id} shown={shown} detail={detail} />
+      <Turns id={id} lines={lines} detail={detail} />
+      <Outputs id={id} outputs={detail.outputs} />
       {detail.result && <Judgement id={id} detail={detail} />}
     </>
   );
@@ -95,36 +100,43 @@ function Siblings({ id, siblings }: { id: string; siblings: readonly number[] })
   );
 }
 
-function Turns({ id, shown, detail }: { id: string; shown: Shown; detail: PageDetail }) {
+const NO_LINE: ShownLine = { id: 'L1', kind: 'main', from: null, masked: null, given: [], turns: [] };
+
+function Turns({ id, lines, detail }: { id: string; lines: readonly ShownLine[]; detail: PageDetail }) {
+  const [chosen, choose] = useState<string | null>(null);
   const running = detail.result === null;
+  const shown = lines.find((line) => line.id === chosen) ?? lines[0] ?? NO_LINE;
   const problem = { role: 'the problem', content: detail.problem };
-  const given = shown.given.length > 0 ? shown.given : detail.problem ? [problem] : [];
+  const isFirst = shown === (lines[0] ?? NO_LINE);
+  const given = shown.given.length > 0 ? shown.given : isFirst && detail.problem ? [problem] : [];
   return (
     <section id="turns" aria-label="Turns" tabIndex={-1}>
       <h2>
         Turns <span className="dim">{integer(shown.turns.length)}</span>
       </h2>
+      <Lines lines={lines} chosen={shown} choose={choose} />
+      {lines.length > 1 && <LineNote line={shown} choose={choose} />}
       <div className="columns">
         <ol className="index" aria-label="Turns">
-          {shown.turns.map(({ index, turn }) => (
-            <li key={index}>
-              <a href={`#turn-${index + 1}`} className="cut" onClick={jump}>
-                <b>{index + 1}</b> {terminalSafe(turn.commands[0]?.command.split('\n')[0] ?? 'says')}
+          {shown.turns.map((one) => (
+            <li key={one.index}>
+              <a href={`#turn-${one.index + 1}`} className="cut" onClick={jump}>
+                <b>{one.index + 1}</b> {terminalSafe(actionsIn(one)[0]?.split('\n')[0] ?? 'says')}
               </a>
             </li>
           ))}
         </ol>
         <div>
-          {given.map(({ role, content }, at) => (
-            <details key={at}>
-              <summary>
-                {role} <span className="dim">{integer(content?.length ?? 0)} characters</span>
-              </summary>
-              <Fold text={content ?? ''} lines={80} className="prose" />
-            </details>
+          {given.map((message, at) => (
+            <Given key={at} message={message} />
           ))}
           {shown.turns.map((one) => (
-            <Turn key={one.index} rollout={id} shown={one} />
+            <Turn
+              key={`${shown.id} ${one.index}`}
+              rollout={id}
+              line={isFirst ? null : shown.id}
+              shown={one}
+            />
           ))}
           {shown.turns.length === 0 && (
             <p className="notice dim">{running ? 'No turn yet.' : 'No turn was taken.'}</p>
@@ -145,6 +157,18 @@ function Turns({ id, shown, detail }: { id: string; shown: Shown; detail: PageDe
         </div>
       </div>
     </section>
+  );
+}
+
+/** A message of the prompt. */
+function Given({ message: { role, content } }: { message: Pick<Message, 'content'> & { role: string } }) {
+  return (
+    <details>
+      <summary>
+        {role} <span className="dim">{integer(content?.length ?? 0)} characters</span>
+      </summary>
+      <Fold text={content ?? ''} lines={80} className="prose" />
+    </details>
   );
 }
 

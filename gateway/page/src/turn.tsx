@@ -1,7 +1,7 @@
 /** One turn: reasoning, answer, commands, observations and token ids. */
 import type { CommandRecord, Message } from '@swefarm/shared';
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
-import type { PageTokens } from '../../src/page/data.ts';
+import type { PageTokens, PageTurn } from '../../src/page/data.ts';
 import { rolloutPath } from './api.ts';
 import { Fold, OnDemand } from './fold.tsx';
 import { bytes, decimal, duration, integer, words } from './format.ts';
@@ -9,9 +9,10 @@ import { useLoaded } from './load.ts';
 import { Notice } from './notice.tsx';
 import type { ShownTurn } from './turns.ts';
 
-type Props = { rollout: string; shown: ShownTurn; narrow?: boolean; differs?: boolean };
+/** `line`: id of the turn's line; null: the main line. */
+type Props = { rollout: string; line?: string | null; shown: ShownTurn; narrow?: boolean; differs?: boolean };
 
-export function Turn({ rollout, shown, narrow = false, differs = false }: Props) {
+export function Turn({ rollout, line = null, shown, narrow = false, differs = false }: Props) {
   const { index, turn, answer, seen } = shown;
   const count = 'token_count' in turn ? turn.token_count : null;
   const id = narrow ? undefined : `turn-${index + 1}`;
@@ -31,6 +32,7 @@ export function Turn({ rollout, shown, narrow = false, differs = false }: Props)
           {turn.policy_version.end !== null && ` · weights ${terminalSafe(turn.policy_version.end)}`}
         </span>
         {turn.finish_reason === 'length' && <span className="tag bad">cut by the token limit</span>}
+        {'request' in turn && turn.request && <RequestTags request={turn.request} />}
         {differs && <span className="tag">differs from here</span>}
       </header>
       {answer && <Answer message={answer} commands={turn.commands} />}
@@ -44,16 +46,35 @@ export function Turn({ rollout, shown, narrow = false, differs = false }: Props)
       ))}
       {count !== null && (
         <OnDemand summary={`${integer(count)} token ids and log-probabilities`}>
-          <Tokens rollout={rollout} turn={index} />
+          <Tokens rollout={rollout} line={line} turn={index} />
         </OnDemand>
       )}
     </article>
   );
 }
 
+/** How the agent asked, where that differs from a request that continues the answer before. */
+function RequestTags({ request }: { request: NonNullable<PageTurn['request']> }) {
+  const { matched, repaired, repeated = 0, delivered } = request;
+  return (
+    <>
+      {matched !== 'continued' && (
+        <span className="tag">
+          {matched === 'first' ? 'first prompt' : `rendered whole: ${words(matched)}`}
+        </span>
+      )}
+      {repaired && <span className="tag">given back in another form</span>}
+      {repeated > 0 && <span className="tag">asked {repeated + 1} times</span>}
+      {!delivered && <span className="tag bad">not delivered</span>}
+    </>
+  );
+}
+
 function Answer({ message, commands }: { message: Message; commands: readonly CommandRecord[] }) {
   const text = withoutCommands(message.content ?? '', commands);
-  const calls = (message.tool_calls ?? []).filter((call) => call.function.name !== 'bash');
+  const calls = (message.tool_calls ?? []).filter(
+    (call) => call.function.name !== 'bash' || commands.length === 0,
+  );
   return (
     <>
       {message.reasoning_content && (
@@ -110,8 +131,9 @@ const MOST = 4_000;
 const MARKS = [-0.1, -1, -3];
 
 /** Shows token ids and log-probabilities of one turn. Unlikely tokens are marked. */
-function Tokens({ rollout, turn }: { rollout: string; turn: number }) {
-  const path = `${rolloutPath(rollout)}/turns/${turn}/tokens`;
+function Tokens({ rollout, line, turn }: { rollout: string; line: string | null; turn: number }) {
+  const query = line === null ? '' : `?line=${encodeURIComponent(line)}`;
+  const path = `${rolloutPath(rollout)}/turns/${turn}/tokens${query}`;
   const { value, error } = useLoaded<{ tokens: PageTokens | null }>(path);
   if (!value?.tokens) return <Notice error={error} />;
   const { generation, log_probs, prompt, prefix_length } = value.tokens;

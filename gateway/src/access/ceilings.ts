@@ -89,6 +89,27 @@ export function requirePromptsAllowed(operator: SettingsTree, run: SettingsTree)
   );
 }
 
+/**
+ * Refuses a card that the operator did not set, because its program and environment come from the caller. The path of a card is never
+ * accepted, because the gateway would read it from its own disk.
+ *
+ * @throws Refusal 403 `card_forbidden`
+ */
+export function requireCardAllowed(run: SettingsTree, { gateway_agent_cards: allowed }: CardConfig): void {
+  const { card } = asTree(run.agent);
+  if (card === undefined || card === null || (allowed && typeof card !== 'string')) return;
+  throw new Refusal(
+    403,
+    'card_forbidden',
+    allowed
+      ? 'run.agent.card: expected the card itself, not the path of a file'
+      : 'run.agent.card: a request may name an agent that comes with swefarm (run.agent.type); the operator allows other cards by gateway_agent_cards',
+    { field: 'run.agent.card' },
+  );
+}
+
+type CardConfig = Pick<ProducerConfig, 'gateway_agent_cards'>;
+
 function over(excess: Excess): Refusal {
   return new Refusal(422, 'over_ceiling', describeExcess(excess, 'this gateway'), { field: excess.field });
 }

@@ -3,6 +3,7 @@
 import {
   asTree,
   recordFromSettings,
+  requireCountableCost,
   type SettingsTree,
   staleLimitWarning,
   withShownPictures,
@@ -140,6 +141,7 @@ export class OpenRuns {
     const described = { ...recordFromSettings(settings, newId(), dataset, keyRef), open: true };
     const record = withPrice(described, this.#priceOf(described.policy?.model));
     this.#warnOfPrice(caller, record);
+    requireCountableCost(record);
     requireWithinCeilings(record, this.#config, '');
     const idle = await staleLimitWarning(record, this.#farm);
     if (idle) this.#log.warn({ caller: caller.name, run: record.run_id }, idle);

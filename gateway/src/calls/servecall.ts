@@ -176,6 +176,7 @@ function sendAnswer(call: OpenCall, answer: CallAnswer, probe: EndpointProbe | n
     probe,
     repo: instance.repo,
     evaluationTimeout: rollout.run.evaluation.timeout,
+    lines: row.trajectory_lines ?? 'main',
     trajectory: caller.ng_trajectory && !isTraining(mode) && episode === null,
   });
   const text = episode ? episodePieces(episode, pieces) : pieces;

@@ -9,7 +9,7 @@ import {
   WorkerRecord,
 } from '@swefarm/shared';
 import { z } from 'zod';
-import { PageTurnBody, TrajectoryBody } from './artifactschemas.ts';
+import { PageLineBody, PageTurnBody, TrajectoryBody } from './artifactschemas.ts';
 
 const Count = z.number().int();
 
@@ -110,7 +110,11 @@ export const PageTrends = z.object({
 export type PageTrends = z.infer<typeof PageTrends>;
 
 export type PageTurn = z.infer<typeof PageTurnBody>;
-const PageTrajectory = TrajectoryBody.extend({ turns: z.array(PageTurnBody) });
+const PageTrajectory = TrajectoryBody.extend({
+  turns: z.array(PageTurnBody),
+  lines: z.array(PageLineBody).optional(),
+});
+export type PageLine = z.infer<typeof PageLineBody>;
 export type PageTrajectory = z.infer<typeof PageTrajectory>;
 
 /** Fields that a result and a line of an output file have in common. Other fields are allowed. */
@@ -134,6 +138,9 @@ export const PageDetail = z.object({
   patch: z.string().nullable(),
   report: Report.nullable(),
   failure_detail: z.string().nullable(),
+  outputs: z
+    .array(z.object({ name: z.string(), stored: Count, bytes: Count }))
+    .meta({ description: 'what the agent printed and wrote: bytes that are stored, and bytes of the file' }),
   log_size: Count.nullable().meta({ description: 'bytes of the test log, which has a route of its own' }),
   missing: z.string().nullable().meta({ description: 'why there is a result but no trajectory' }),
 });
@@ -146,6 +153,11 @@ export const PageTokens = z.object({
   log_probs: z.array(z.number()),
 });
 export type PageTokens = z.infer<typeof PageTokens>;
+
+export const PageOutput = z.object({
+  output: z.object({ text: z.string().nullable(), base64: z.string().nullable() }).nullable(),
+});
+export type PageOutput = z.infer<typeof PageOutput>;
 
 export const PageLive = z.object({
   turns: z.array(LiveTurn),

@@ -4,11 +4,12 @@ import {
   type ArtifactContent,
   describeUnreadable,
   type Result,
+  type Trajectory,
   type UnreadableResult,
   withoutMiddle,
 } from '@swefarm/shared';
 import type { LineSummary } from '@swefarm/trajectories';
-import type { PageDetail, PageRollout, PageTokens } from './data.ts';
+import type { PageDetail, PageOutput, PageRollout, PageTokens } from './data.ts';
 
 const REASON_LENGTH = 160;
 
@@ -65,24 +66,40 @@ export function pageResult(
   const { trajectory = null, report = null, failure_detail = null, test_log = null } = content ?? {};
   return {
     result,
-    trajectory: trajectory && {
-      ...trajectory,
-      messages: trajectory.messages.map(withNamedPictures),
-      turns: trajectory.turns.map(({ tokens, ...turn }) => ({
-        ...turn,
-        token_count: tokens?.generation.length ?? null,
-      })),
-    },
+    trajectory: trajectory && pageTrajectory(trajectory),
     patch: content?.patch ?? null,
     report,
     failure_detail,
+    outputs: (content?.outputs ?? []).map(({ name, content: stored, bytes }) => ({
+      name,
+      stored: typeof stored === 'string' ? Buffer.byteLength(stored) : stored.length,
+      bytes,
+    })),
     log_size: test_log === null ? null : Buffer.byteLength(test_log),
     missing,
   };
 }
 
-export function pageTokens(content: ArtifactContent | null, turn: number): PageTokens | null {
-  const tokens = content?.trajectory?.turns[turn]?.tokens;
+const pageTrajectory = ({ lines, ...trajectory }: Trajectory) => ({
+  ...trajectory,
+  ...withoutTokens(trajectory),
+  ...(lines ? { lines: lines.map((line) => ({ ...line, ...withoutTokens(line) })) } : {}),
+});
+
+const withoutTokens = ({ messages, turns }: Pick<Trajectory, 'messages' | 'turns'>) => ({
+  messages: messages.map(withNamedPictures),
+  turns: turns.map(({ tokens, ...turn }) => ({ ...turn, token_count: tokens?.generation.length ?? null })),
+});
+
+/** Returns the token ids of a turn. `line`: id of the turn's line; null: the main line. */
+export function pageTokens(
+  content: ArtifactContent | null,
+  turn: number,
+  line: string | null,
+): PageTokens | null {
+  const trajectory = content?.trajectory;
+  const found = trajectory?.lines?.find(({ id }) => id === line) ?? (line === null ? trajectory : null);
+  const tokens = found?.turns[turn]?.tokens;
   if (!tokens) return null;
   return {
     prefix_length: tokens.prefix_length,
@@ -90,4 +107,13 @@ export function pageTokens(content: ArtifactContent | null, turn: number): PageT
     generation: [...tokens.generation],
     log_probs: [...tokens.log_probs],
   };
+}
+
+/** Returns a stored output of the agent; null when there is none of this name. */
+export function pageOutput(content: ArtifactContent | null, name: string): PageOutput['output'] {
+  const found = content?.outputs?.find((one) => one.name === name);
+  if (!found) return null;
+  if (typeof found.content === 'string') return { text: found.content, base64: null };
+  const { buffer, byteOffset, byteLength } = found.content;
+  return { text: null, base64: Buffer.from(buffer, byteOffset, byteLength).toString('base64') };
 }

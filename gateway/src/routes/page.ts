@@ -7,6 +7,7 @@ import {
   MOST_TREND_RUNS,
   PageDetail,
   PageLive,
+  PageOutput,
   PageOverview,
   PageRun,
   type PageSource,
@@ -14,13 +15,17 @@ import {
   PageTrends,
 } from '../page/data.ts';
 import { FarmSource } from '../page/farmsource.ts';
-import { pageTokens } from '../page/records.ts';
+import { pageOutput, pageTokens } from '../page/records.ts';
 import { documented } from './answers.ts';
 import { servePageAssets } from './pageassets.ts';
 import { RolloutParams } from './rollouts.ts';
 
 const RunParams = z.object({ run: z.string() });
 const TurnParams = RolloutParams.extend({ turn: z.coerce.number().int().nonnegative() });
+const OutputParams = RolloutParams.extend({ name: z.string() });
+const LineQuery = z.object({
+  line: z.string().optional().meta({ description: 'id of a line beside the main line' }),
+});
 const Query = z.object({
   after: z
     .string()
@@ -79,8 +84,15 @@ export function servePageData(
   const tokens = z.object({ tokens: PageTokens.nullable() });
   app.get(
     '/v1/page/rollouts/:rollout/turns/:turn/tokens',
-    documented('Token ids of one turn, from 0', tokens, { params: TurnParams }, 404),
-    async ({ params: { rollout, turn } }) => ({ tokens: pageTokens(await source.artifact(rollout), turn) }),
+    documented('Token ids of one turn, from 0', tokens, { params: TurnParams, querystring: LineQuery }, 404),
+    async ({ params: { rollout, turn }, query: { line = null } }) => ({
+      tokens: pageTokens(await source.artifact(rollout), turn, line),
+    }),
+  );
+  app.get(
+    '/v1/page/rollouts/:rollout/outputs/:name',
+    documented('A stored output of the agent', PageOutput, { params: OutputParams }, 404),
+    async ({ params: { rollout, name } }) => ({ output: pageOutput(await source.artifact(rollout), name) }),
   );
   const log = z.object({ log: z.string().nullable() });
   app.get(

@@ -29,6 +29,7 @@ import { z } from 'zod';
 import type { App } from '../access/app.ts';
 import { type Caller, findCaller } from '../access/callers.ts';
 import {
+  requireCardAllowed,
   requireInstanceAllowed,
   requireInstanceCount,
   requireKindAllowed,
@@ -158,6 +159,7 @@ async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: z.in
   const operator = merge(merge({}, deps.settings ?? {}), caller.run);
   requireKindAllowed(request, caller, operator, run);
   requirePromptsAllowed(operator, run);
+  requireCardAllowed(run, config);
   const dataset = { path: `rows of ${caller.name}`, sha256: chosenSha256(instances), instances };
   const settings = merge(operator, { ...run, group_size: request.body.group_size });
   const keyless = namingFields(() => recordFromSettings(settings, runId, dataset, null));

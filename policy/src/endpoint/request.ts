@@ -5,9 +5,9 @@ import { effectiveSampling, otherFields } from '@swefarm/shared';
 import type { ChatCompletionCreateParams } from 'openai/resources/chat/completions';
 import type { CompletionCreateParams } from 'openai/resources/completions';
 import { renderIds } from '../tokens/ids.ts';
+import type { Continued } from './continued.ts';
 import { type EncodedConversation, encodeConversation } from './conversation.ts';
 import type { BodyPiece } from './post.ts';
-import type { ModelReply } from './reply.ts';
 import { streamFields } from './stream.ts';
 
 /**
@@ -20,7 +20,7 @@ export function chatBody(
   config: PolicyConfig,
   messages: readonly Message[],
   tools: readonly ToolDefinition[],
-  last: ModelReply | null,
+  last: Continued | null,
   sampling: RequestedSampling,
   encoded: EncodedConversation = encodeConversation(),
 ): BodyPiece[] {
@@ -58,14 +58,14 @@ function samplingFields(
 }
 
 /** Returns the messages as JSON, with the ids inserted into the last answer. */
-function withTokens(messages: readonly Message[], last: ModelReply): BodyPiece[] {
+function withTokens(messages: readonly Message[], last: Continued): BodyPiece[] {
   const { prompt_token_ids: prompt, generation_token_ids: generation, generation_log_probs: logProbs } = last;
-  const at = messages.lastIndexOf(last.message);
-  if (at === -1 || !prompt || !generation || !logProbs) return [JSON.stringify(messages)];
-  const before = messages.slice(0, at).map((message) => `${JSON.stringify(message)},`);
-  const after = messages.slice(at + 1).map((message) => `,${JSON.stringify(message)}`);
+  const { at, message } = last.point;
+  if (at >= messages.length || !prompt || !generation || !logProbs) return [JSON.stringify(messages)];
+  const before = messages.slice(0, at).map((one) => `${JSON.stringify(one)},`);
+  const after = messages.slice(at + 1).map((one) => `,${JSON.stringify(one)}`);
   return [
-    `[${before.join('')}${JSON.stringify(last.message).slice(0, -1)}`,
+    `[${before.join('')}${JSON.stringify(message).slice(0, -1)}`,
     ',"prompt_token_ids":',
     renderIds(prompt),
     ',"generation_token_ids":',

@@ -6,6 +6,7 @@
 import type { Message, ToolDefinition } from '@swefarm/shared';
 import type { Post } from '../endpoint/post.ts';
 import { findCallBoundary } from './callboundary.ts';
+import { once } from './once.ts';
 import { callPair, commonPrefix, renderTail, TEXT_PAIR } from './placeholders.ts';
 import type { Renderer } from './renderer.ts';
 
@@ -57,18 +58,4 @@ async function withoutEnd(
   if (lastId === undefined) return tail;
   if (tail[0] === lastId) return tail.subarray(1);
   return ended ? tail.subarray(tail.subarray(0, await heading()).indexOf(lastId) + 1) : tail;
-}
-
-/** Memoizes the result of `look`, but not its errors. */
-function once<T>(look: (post: Post) => Promise<T>): (post: Post) => Promise<T> {
-  let found: Promise<T> | null = null;
-  return async (post) => {
-    found ??= look(post);
-    try {
-      return await found;
-    } catch (error) {
-      found = null;
-      throw error;
-    }
-  };
 }

@@ -9,6 +9,9 @@ import {
   exportedRollout,
   fetchChosen,
   type InstanceFields,
+  type LeftOut,
+  type LineChoice,
+  leftOutOf,
   NotExportable,
   openSource,
   PREFERENCES,
@@ -64,6 +67,10 @@ const CHOICE = group('Which rollouts:', {
 const exporting = {
   '--format <format>': required(choice(formatHelp(), Object.keys(EXPORT_FORMATS))),
   '--form <form>': text('which form of the format (default: its first one)'),
+  '--lines <lines>': choice(
+    'lines of agents that come as programs: the main one, or all that are trained on (default: all where the format can)',
+    ['main', 'all'],
+  ),
   '--out <path>': required(text('file or folder to write; - is standard output')),
   '--recipe <file>': text('YAML file with parts of results and their shares, in place of results'),
   '--dataset <file>': text('dataset of the rollouts: its licences and problem statements are exported too'),
@@ -80,6 +87,7 @@ export const exportRollouts = command({
   example: 'swefarm export results.jsonl --format sft-messages --only-resolved --out train.jsonl',
   async run(o, { results }) {
     const format = formatOf(o);
+    const lines = linesIn(format, o);
     const path = o.out;
     const stop = listenForStop();
     await using late = lazyFarm(() => producerConfig(o));
@@ -97,6 +105,7 @@ export const exportRollouts = command({
       seed: o.seed,
       dedup: o.dedupPatches,
       maxTokens: o.maxTokens,
+      lines,
       balance: o.balance,
       shares,
       read,
@@ -107,11 +116,12 @@ export const exportRollouts = command({
     const request = {
       path,
       form: formOf(format, o),
+      lines,
       samples: chosen.samples,
       fingerprint: chosen.fingerprint,
     };
     await using writer = await format.open(request);
-    const work = { writer, sources, choice: chosen, instances, read, signal: stop.draining };
+    const work = { writer, sources, choice: chosen, lines, instances, read, signal: stop.draining };
     return await writeChosen(work, path);
   },
 });
@@ -145,15 +155,17 @@ type Work = {
   writer: ExportWriter;
   sources: readonly ResultSource[];
   choice: Choice;
+  lines: LineChoice;
   instances: ReadonlyMap<string, InstanceFields>;
   read: (line: OutputLine) => Promise<ArtifactContent | null>;
   signal: AbortSignal;
 };
 
 async function writeChosen(work: Work, path: string): Promise<ExitCode> {
-  const { writer, sources, choice, instances, read, signal } = work;
+  const { writer, sources, choice, lines, instances, read, signal } = work;
   const exportedBy = softwareVersion();
   const lost = new Map<string, number>();
+  const left = new Map<string, LeftOut>();
   const done = writer.written ?? new Set<string>();
   let written = done.size;
   let imported = 0;
@@ -166,6 +178,7 @@ async function writeChosen(work: Work, path: string): Promise<ExitCode> {
       await writer.write(exportedRollout({ ...fetched, instance, exportedBy }));
       written += 1;
       if (line.imported) imported += 1;
+      if (fetched.content?.trajectory) addLeftOut(left, leftOutOf(fetched.content.trajectory, lines));
     } catch (error) {
       if (!(error instanceof NotExportable)) throw error;
       lost.set(error.message, (lost.get(error.message) ?? 0) + 1);
@@ -176,6 +189,7 @@ async function writeChosen(work: Work, path: string): Promise<ExitCode> {
   }
   await writer.finish();
   report(choice, lost, { written, imported, path });
+  reportLines(left);
   return lost.size > 0 ? EXIT.someNotJudged : EXIT.allJudged;
 }
 
@@ -216,6 +230,18 @@ function report(
   }
 }
 
+function addLeftOut(sums: Map<string, LeftOut>, counts: Readonly<Record<string, LeftOut>>): void {
+  for (const [reason, { lines, turns, tokens }] of Object.entries(counts)) {
+    const sum = sums.get(reason) ?? { lines: 0, turns: 0, tokens: 0 };
+    sums.set(reason, { lines: sum.lines + lines, turns: sum.turns + turns, tokens: sum.tokens + tokens });
+  }
+}
+
+function reportLines(left: ReadonlyMap<string, LeftOut>): void {
+  for (const [reason, { lines, turns, tokens }] of left)
+    printStatus(`lines left out (${reason}): ${lines}, with ${turns} turns and ${tokens} sampled tokens`);
+}
+
 const described = (counts: ReadonlyMap<string, number>): string =>
   [...counts].map(([reason, count]) => `${count} ${reason}`).join(', ');
 
@@ -232,6 +258,12 @@ function formOf({ forms }: ExportFormat, o: ExportValues): string {
   const form = o.form ?? forms[0] ?? '';
   if (forms.includes(form)) return form;
   throw new UsageError(`--form ${form}: no form of --format ${o.format}, which has ${forms.join(', ')}`);
+}
+
+function linesIn({ lines }: ExportFormat, o: ExportValues): LineChoice {
+  const choice = o.lines ?? lines[0] ?? 'main';
+  if (lines.includes(choice)) return choice;
+  throw new UsageError(`--lines ${choice}: --format ${o.format} has ${lines.join(', ')}`);
 }
 
 /** Throws UsageError for an unknown exit status. */

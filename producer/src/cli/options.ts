@@ -59,6 +59,8 @@ export type FarmValues = Values<typeof FARM>;
 
 export const HUB_OPTIONS = { hub: withFile('Hub:', (key, secret) => key.startsWith(HUB) && !secret) };
 
+export const AGENTS_OPTIONS = { farm: withFile('Farm:', (key) => key === 'agents_dir') };
+
 const GATEWAY_OPTIONS: Bundle<ConfigValues> = {
   made: () => configKeys('Gateway:', (key, secret) => key.startsWith(GATEWAY) && !secret),
 };

@@ -1,5 +1,6 @@
 /** `swefarm rollout`: submits a run, starts local workers and collects the results. Starts a Redis unless one is configured. */
 import { UsageError } from '@swefarm/shared';
+import { requireBundle } from './agentbundle.ts';
 import { COLLECTION } from './collection.ts';
 import { checkOnFarm, type DatasetRunValues, readDatasetRun, runDataset, runSets } from './datasetrun.ts';
 import { command, flag, group, text } from './declare.ts';
@@ -58,6 +59,7 @@ async function runRollout(given: RolloutValues, stop: Stop): Promise<ExitCode> {
   const { o, config, stored } = run;
   if (stored) printStatus(`swefarm: resuming run ${stored.record.run_id}`);
   const read = await prepareRun(o, config, stored?.record ?? null, signal);
+  await requireBundle(o, config, read.record);
   await using stack = new AsyncDisposableStack();
   const home = await openHome(config, read.record, stored, stack, signal);
   if (home.stateDir === null) for (const warning of home.farm.warnings) printStatus(`swefarm: ${warning}`);

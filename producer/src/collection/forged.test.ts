@@ -26,7 +26,7 @@ test('filters for resolved rollouts drop forged and unrewarded ones', async () =
     },
   };
   const { chosen, dropped } = await chooseRollouts([source], {
-    ...{ filters: { onlyResolved: true }, prefer: 'first', seed: 0, read: async () => null },
+    ...{ filters: { onlyResolved: true }, prefer: 'first', lines: 'main', seed: 0, read: async () => null },
   });
   expect([...chosen.keys()]).toEqual([honest.rollout_id]);
   expect([...dropped]).toEqual([['resolved without a reward', 2]]);

@@ -4,6 +4,12 @@
  */
 import type { Dialect, Message, ToolDefinition } from '@swefarm/shared';
 
+/**
+ * The form in which the agent offered a function. `custom`: the agent sends and expects one free text, which the function has as its
+ * argument `input`. `namespace`: the tool that contains the function, whose name is `NAMESPACE__NAME` for the policy.
+ */
+export type ToolShape = { kind: 'function' | 'custom'; name: string; namespace: string | null };
+
 /** A request in the form that all dialects share. */
 export type AgentRequest = {
   dialect: Dialect;
@@ -12,16 +18,23 @@ export type AgentRequest = {
   model: string;
   /**
    * The whole history. Roles are those of the farm (`developer` is `system`); a result of a call is a message of role `tool`, in the order
-   * in which the agent sent it. Text parts are joined. Without what changes no token: ids of items, cache marks, annotations.
+   * in which the agent sent it. Text parts are joined by line breaks. Arguments of a call are JSON.stringify() of their value if they
+   * parse, and otherwise as sent. Without what changes no token: ids of items, cache marks, annotations, status.
    */
   messages: Message[];
+  /** Index of a message → id of the answer that the agent's echo names. Untrusted: an agent may send any id. */
+  answers: ReadonlyMap<number, string>;
   /** Functions only. Tools of other kinds have become functions, or are in `dropped`. */
   tools: ToolDefinition[];
+  /** Name of a function → its form in the request, for functions that were offered in another form. */
+  shapes: ReadonlyMap<string, ToolShape>;
   /** False: the agent wants no calls (`tool_choice` none). */
   callsAllowed: boolean;
   /** Most tokens that the agent wants as an answer; null: any number. */
   maxTokens: number | null;
-  /** What the policy cannot get, such as `picture` or `tool web_search`; each once. */
+  /** Whether a stream ends with the number of tokens. Chat streams send it only when asked. */
+  streamUsage: boolean;
+  /** What the policy cannot get, such as `picture`, `tool web_search` or `stop`; each once. */
   dropped: string[];
 };
 
@@ -51,16 +64,19 @@ export interface DialectForm {
   read(body: unknown): AgentRequest;
   /** Returns the JSON of a whole answer. */
   whole(request: AgentRequest, answer: AgentAnswer): unknown;
-  /** Returns the text of a stream's start: its head events, if the dialect has any that need no answer, and a sign of life. */
+  /** Returns the text of a stream's start: its head events, if the dialect has any that need no answer, and a sign of life. `id`: of the answer. */
   begin(request: AgentRequest, id: string): string;
   /** Returns a sign of life that no agent takes for a part of the answer. */
-  alive(request: AgentRequest): string;
+  alive(request: AgentRequest, id: string): string;
   /** Returns all events of an answer after those of `begin`. */
   events(request: AgentRequest, answer: AgentAnswer): string;
-  /** Returns the JSON of a refusal. Its wording decides what an agent does: only that of `overflow` may speak of context or length. */
+  /**
+   * Returns the JSON of a refusal. Its wording decides what an agent does: only that of `overflow` may speak of context or length, so another
+   * message that does is replaced.
+   */
   refusal(why: Refused, message: string): unknown;
-  /** Returns the events that end a stream with a refusal. */
-  refusedStream(request: AgentRequest, why: Refused, message: string): string;
+  /** Returns the events that end a begun stream with a refusal. `id`: that of `begin`; the client of OpenAI refuses another. */
+  refusedStream(request: AgentRequest, id: string, why: Refused, message: string): string;
 }
 
 /** HTTP status of a refusal. All agents end at once at 400 and 403; 429 and 5xx would be asked again. */

@@ -1,6 +1,6 @@
-import { gzipSync } from 'node:zlib';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import type { Turn, TurnExperts } from '../records/trajectory.ts';
+import type { Line, Turn, TurnExperts } from '../records/trajectory.ts';
 import { type ArtifactContent, decodeArtifact, encodeArtifact } from './codec.ts';
 import { inPieces } from './pieces.ts';
 
@@ -54,6 +54,13 @@ function randomTurn(random: () => number): Turn {
   };
 }
 
+const randomLines = (random: () => number, text: () => string): Line[] =>
+  Array.from({ length: Math.floor(random() * 3) }, (_, at) => ({
+    ...{ id: `L${at + 2}`, kind: 'subagent', from: null, masked: null },
+    messages: [{ role: 'user', content: text() }],
+    turns: Array.from({ length: Math.floor(random() * 3) }, () => randomTurn(random)),
+  }));
+
 describe('encoded content is decoded unchanged', () => {
   test.each(Array.from({ length: 25 }, (_, seed) => seed))('trajectory of seed %d', async (seed) => {
     const random = randomFrom(seed);
@@ -79,6 +86,7 @@ describe('encoded content is decoded unchanged', () => {
         ],
         turns: Array.from({ length: Math.floor(random() * 6) }, () => randomTurn(random)),
         exit_status: 'submitted',
+        ...(random() < 0.5 ? {} : { line: 'L1', lines: randomLines(random, text) }),
       },
     };
     expect(await decodeArtifact(await encodeArtifact(content))).toEqual(content);
@@ -98,6 +106,17 @@ describe('encoded content is decoded unchanged', () => {
     expect(back.trajectory?.turns[0]?.tokens?.prompt_suffix).toEqual(Int32Array.from([2, 3]));
     expect(back.trajectory?.turns[0]?.tokens?.log_probs).toBeInstanceOf(Float32Array);
   });
+});
+
+test('an artifact of an earlier version has no lines, and an earlier reader finds the main line', async () => {
+  const turns = [randomTurn(() => 0.5)];
+  const lines = randomLines(() => 0.5, String);
+  const trajectory = { turns, lines } as unknown as ArtifactContent['trajectory'];
+  const blob = await encodeArtifact({ ...EMPTY, trajectory });
+  const { lines: stored, ...earlier } = JSON.parse(gunzipSync(blob).toString()).trajectory;
+  expect(stored).toHaveLength(lines.length);
+  const old = gzipSync(JSON.stringify({ ...EMPTY, trajectory: earlier }));
+  expect((await decodeArtifact(old)).trajectory).toEqual({ turns });
 });
 
 describe('a log', () => {
@@ -133,7 +152,7 @@ test('the pieces are the JSON of the whole value', () => {
     none: [],
     left: undefined,
     list: [undefined, null, [1], { a: 'é' }],
-    deep: [[[[[[[[[[1, { b: 2 }]]]]]]]]]],
+    deep: [[[[[[[[[[[[1, { b: 2 }]]]]]]]]]]]],
   };
   expect(Buffer.concat([...inPieces(value)]).toString()).toBe(JSON.stringify(value));
 });

@@ -5,8 +5,9 @@ import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { createGzip, gunzip } from 'node:zlib';
 import { errorMessage, SwefarmError } from '../failures/errors.ts';
+import { allTurns } from '../records/lines.ts';
 import type { Report } from '../records/report.ts';
-import type { RewardFacts, Seconds } from '../records/result.ts';
+import type { InstalledAgent, RewardFacts, Seconds } from '../records/result.ts';
 import type { Trajectory } from '../records/trajectory.ts';
 import { createSemaphore } from '../waiting/semaphore.ts';
 import { DTYPES, inPieces } from './pieces.ts';
@@ -27,8 +28,13 @@ export type ArtifactContent = {
   /** Full description of the failure (stack, answer of the engine); null without a failure. */
   failure_detail: string | null;
   /** Facts and times that the next attempt needs; only in resumable work (a patch whose evaluation failed). */
-  kept?: { facts: RewardFacts; seconds: Seconds };
+  kept?: { facts: RewardFacts; seconds: Seconds; agent?: InstalledAgent };
+  /** What an agent that comes as a program printed and wrote; absent without such an agent. */
+  outputs?: AgentOutput[];
 };
+
+/** `content`: text, or the bytes of a file that is no text. `bytes`: size of the file; more than `content` has if its end was left out. */
+export type AgentOutput = { name: string; content: string | Int8Array; bytes: number };
 
 const decompress = promisify(gunzip);
 
@@ -36,7 +42,7 @@ type Encoded = { dtype: keyof typeof DTYPES; base64: string };
 
 /**
  * Encodes an artifact in pieces, so that the event loop is blocked only briefly. If the JSON exceeds the longest string, omits the test
- * log, then also the statuses of the tests. @throws SwefarmError `artifact_too_large`
+ * log, then also the statuses of the tests and the outputs of the agent. @throws SwefarmError `artifact_too_large`
  */
 export async function encodeArtifact(
   content: Omit<ArtifactContent, 'test_log'> & { test_log: string | Uint8Array | null },
@@ -45,7 +51,7 @@ export async function encodeArtifact(
   const blob = (await compressed(compact)) ?? (await compressed({ ...compact, test_log: null }));
   if (blob) return blob;
   const report = content.report && { ...content.report, status_map: null };
-  const least = await compressed({ ...compact, test_log: null, report });
+  const least = await compressed({ ...compact, test_log: null, report, outputs: undefined });
   if (least) return least;
   throw new SwefarmError(
     'artifact_too_large',
@@ -97,6 +103,7 @@ async function decodeOne(blob: Uint8Array): Promise<ArtifactContent> {
   const artifact = content as ArtifactContent;
   artifact.test_log = logText(artifact.test_log);
   decodeTokens(artifact.trajectory);
+  for (const output of artifact.outputs ?? []) decodeFields(output);
   return artifact;
 }
 
@@ -124,7 +131,7 @@ const SPARE = 1024;
 
 /** Decodes the typed arrays, which only turns contain. A reviver of JSON.parse would take several times as long. */
 function decodeTokens(trajectory: Trajectory | null): void {
-  for (const { tokens } of trajectory?.turns ?? []) {
+  for (const { tokens } of trajectory ? allTurns(trajectory) : []) {
     if (!tokens) continue;
     decodeFields(tokens);
     if (tokens.routed_experts) decodeFields(tokens.routed_experts);

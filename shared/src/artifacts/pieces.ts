@@ -3,7 +3,7 @@ import { StringDecoder } from 'node:string_decoder';
 
 const PIECE = 32 * 1024;
 /** Maximum depth of nested values that are divided; deeper values are written as one piece. */
-const DEPTH = 8;
+const DEPTH = 10;
 
 /** Yields the JSON of a value as buffers of about 32 KiB. A Uint8Array is UTF-8 text; arrays of {@link DTYPES} become `{dtype, base64}`. */
 export function* inPieces(value: unknown): Generator<Buffer> {

@@ -64,6 +64,12 @@ export const COMMON_KEYS = {
     '$XDG_STATE_HOME/swefarm, else ~/.swefarm',
     'Folder for data that outlives a process: own Redis, unpacked images.',
   ),
+  agents_dir: key<string>(
+    form.path,
+    (_env, { state_dir }) => join(String(state_dir), 'agents'),
+    'agents/ in the state folder',
+    'Folder of installed agents (`swefarm agents install`), on every node that runs them.',
+  ),
   artifacts: plain(form.artifactsUrl, 'redis:', 'Store of trajectories and reports: redis: or dir:/path.'),
   artifact_budget_bytes: size('8 GiB', 'Limit of all artifacts (8G), at which workers stop claiming.'),
   artifact_ttl_seconds: key(

@@ -59,6 +59,11 @@ export const PRODUCER_KEYS = {
   gateway_collector_grace_seconds: seconds(120, 'The same for a collector.'),
   gateway_group_hold_seconds: seconds(1800, 'Longest delay of a failure for NeMo RL while siblings run.'),
   file_sd: optional(form.path, 'File in which `serve` writes the targets of GET /sd for Prometheus.'),
+  gateway_agent_cards: plain(
+    form.flag,
+    false,
+    'Let callers send cards of agents of their own; else they name cards that come with swefarm.',
+  ),
   gateway_max_instances: count(10_000, 'Most instances of one `POST /v1/runs`.'),
   gateway_max_group_size: count(10_000, 'Most rollouts of one instance in one `POST /v1/runs`.'),
   gateway_max_rollouts: count(1_000_000, 'Most rollouts of one `POST /v1/runs`.'),

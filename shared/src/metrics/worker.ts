@@ -26,6 +26,22 @@ export const WORKER_METRICS = {
     'Tokens, also of failed attempts: prompt or completion.',
     'side',
   ),
+  sessionInputs: counter(
+    'swefarm_session_inputs_total',
+    'Answered inputs of sessions: command, write, read or diff.',
+    'kind',
+  ),
+  agentRequests: counter(
+    'swefarm_agent_requests_total',
+    'Requests of agents that come as programs: requests (all), whole (prompt rendered again), repeated, repaired, refused.',
+    'agent',
+    'what',
+  ),
+  agentMaskedTurns: counter(
+    'swefarm_agent_masked_turns_total',
+    'Turns of agents that come as programs that are not trained on.',
+    'agent',
+  ),
   evaluations: counter(
     'swefarm_evaluation_runs_total',
     'Runs of tests by purpose: patch, second (of a resolved patch) or control.',

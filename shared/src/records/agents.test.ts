@@ -14,5 +14,5 @@ test('the default agent uses a policy, an unknown agent does not', () => {
 test('agents are found by their properties', () => {
   expect(agentsWith({})).toEqual(AGENT_NAMES);
   expect(agentsWith({ byName: true, needsPatches: true })).toEqual(['patch']);
-  expect(agentsWith({ worksInSandbox: true, byName: false })).toEqual(['external']);
+  expect(agentsWith({ worksInSandbox: true, byName: false })).toEqual(['installed', 'external']);
 });

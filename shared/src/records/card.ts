@@ -15,7 +15,12 @@ const SHA256 = /^[0-9a-f]{64}$/;
 const environment = z.record(z.string().regex(/^[A-Za-z_]\w*$/), text);
 
 /** What a value of an option adds to the start of the agent. */
-const Addition = z.strictObject({ env: environment.default({}), args: z.array(text).default([]) });
+const Addition = z.strictObject({
+  env: environment.default({}),
+  args: z.array(text).default([]),
+  /** Replaces `api.overflow`. */
+  overflow: z.enum(['end', 'tell']).optional(),
+});
 
 const Option = z.strictObject({
   default: z.union([z.string().max(1_000), z.number(), z.boolean()]),
@@ -71,6 +76,8 @@ export const AgentCard = z.strictObject({
   env: environment.default({}),
   /** Program and arguments. A card whose agent reads the task from a file uses `{task_file}`. */
   command: z.array(text).min(1).max(200),
+  /** Command that shows that the program starts, such as its `--version`; empty: none is known. */
+  check: z.array(text).max(20).default([]),
   options: z.record(z.string().regex(/^[a-z][a-z0-9_]*$/), Option).default({}),
   ends: z.array(EndRule).min(1),
   branches: z

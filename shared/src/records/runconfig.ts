@@ -28,8 +28,12 @@ export const AgentConfig = z.object({
     z.enum(AGENT_NAMES).default(DEFAULT_AGENT),
     { choices: agentsWith({ byName: true }) },
   ),
-  /** Card of an agent that comes as a program, for type `installed`. */
-  card: AgentCard.nullable().default(null),
+  card: setting(
+    '--agent-card <file>',
+    'card of an agent of your own that comes as a program, instead of --agent (docs/agents.md)',
+    AgentCard.nullable().default(null),
+    { form: 'card' },
+  ),
   /** Values of the card's options. */
   options: setting(
     '--agent-option <key=value>',

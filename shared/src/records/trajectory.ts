@@ -85,8 +85,11 @@ export type Span = { version: string | null; tokens: number };
 /** What a request of another agent was, and how it was matched to the earlier ones. */
 export type TurnRequest = {
   dialect: 'chat' | 'responses' | 'messages';
-  /** `continued`: the prompt is all tokens of an earlier answer and what follows it. Otherwise it was rendered whole. */
-  matched: 'continued' | 'first' | 'other_tools' | 'other_prompt' | 'rewritten';
+  /**
+   * `continued`: the prompt is all tokens of an earlier answer and what follows it. Otherwise it was rendered whole; `other_tokens`: the
+   * history continues, but the server's token ids of it do not.
+   */
+  matched: 'continued' | 'first' | 'other_tools' | 'other_prompt' | 'rewritten' | 'other_tokens';
   /** Whether the agent gave an unreadable call back in another form; the prompt has what was sampled. */
   repaired?: true;
   /** Number of further requests that got the same answer. */
@@ -100,7 +103,8 @@ export type TurnRequest = {
  * like, without tools. `abandoned`: its last answer was never continued, but another answer to the same history was. `foreign`: asked by
  * another program than the agent.
  */
-export type LineKind = 'main' | 'subagent' | 'summary' | 'side' | 'abandoned' | 'foreign';
+export const LineKind = z.enum(['main', 'subagent', 'summary', 'side', 'abandoned', 'foreign']);
+export type LineKind = z.infer<typeof LineKind>;
 
 /** A line of a rollout: requests each of which continues the one before. Each turn of a rollout is in exactly one line. */
 export type Line = {
@@ -110,7 +114,7 @@ export type Line = {
   /** The line, and the number of its turns and messages, that this line continues; null: the first prompt was rendered whole. */
   from: { line: string; turns: number; messages: number } | null;
   /** Why the turns are not trained on; null: they are. */
-  masked: Exclude<LineKind, 'main' | 'subagent' | 'summary'> | null;
+  masked: Exclude<LineKind, 'main'> | null;
   tools?: ToolDefinition[];
   /** The messages after those of `from`; `Turn.message` counts in them. */
   messages: Message[];

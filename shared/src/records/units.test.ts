@@ -6,6 +6,9 @@ import { RUN_SETTINGS } from './setting.ts';
 /** Units of the numbers whose unit neither their name nor their flag gives. */
 const UNITS: Readonly<Record<string, string>> = {
   needs: 'level',
+  'agent.card.needs.memory_mib': 'MiB',
+  'agent.card.needs.pids': 'processes',
+  'agent.cost_limit': 'US dollars',
   'dataset.instances': 'instances',
   'policy.price.prompt': 'US dollars for a million tokens',
   'policy.price.completion': 'US dollars for a million tokens',

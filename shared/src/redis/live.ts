@@ -1,7 +1,7 @@
 /** Stores the state and latest turns of running rollouts for a short time, for users who watch them. Results do not depend on them. */
 import type { ChainableCommander, Redis } from 'ioredis';
 import { z } from 'zod';
-import { CommandRecord, Message } from '../records/trajectory.ts';
+import { CommandRecord, LineKind, Message } from '../records/trajectory.ts';
 import { sleep } from '../waiting/sleep.ts';
 import type { Store } from './part.ts';
 
@@ -26,6 +26,8 @@ export const LiveTurn = z.object({
   turn: z.number().int(),
   /** Time of the turn in milliseconds since the epoch. */
   at: z.number(),
+  /** Line of an agent that comes as a program, with the kind that it has now. The messages then begin after the line's answer before. */
+  line: z.object({ id: z.string(), kind: LineKind.catch('main') }).optional(),
   messages: z.array(Message),
   /** Position of the assistant's message in `messages`. */
   answer: z.number().int(),

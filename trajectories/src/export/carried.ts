@@ -10,7 +10,7 @@ export const carriedTurn = ({ tokens: _tokens, message: _message, ...turn }: Tur
 /** Fields of an output line that an import cannot derive. */
 export type CarriedLine = Pick<
   OutputLine,
-  'family' | 'seconds' | 'finished_at' | 'tokens' | 'turns' | 'runtime' | 'facts'
+  'family' | 'seconds' | 'finished_at' | 'tokens' | 'turns' | 'runtime' | 'facts' | 'agent'
 >;
 
 export type CarriedRollout = Provenance & {
@@ -20,8 +20,8 @@ export type CarriedRollout = Provenance & {
 };
 
 export function carriedFacts({ provenance, line }: ExportedRollout) {
-  const { family, seconds, finished_at, tokens, turns, runtime, facts } = line;
-  return { ...provenance, line: { family, seconds, finished_at, tokens, turns, runtime, facts } };
+  const { family, seconds, finished_at, tokens, turns, runtime, facts, agent } = line;
+  return { ...provenance, line: { family, seconds, finished_at, tokens, turns, runtime, facts, agent } };
 }
 
 export function carriedRollout(rollout: ExportedRollout) {

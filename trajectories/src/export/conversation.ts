@@ -56,9 +56,10 @@ export function conversationOf({ messages, turns, token_mode }: Source): Convers
 
 type Read = Pick<Step, 'thought' | 'calls' | 'ran'>;
 
-/** Returns the tool calls of an answer. The agent runs the calls in order, so the number of recorded commands shows which calls ran. */
+/** Returns the tool calls of an answer. An agent of the farm runs the calls in order, so the number of recorded commands shows which calls ran. */
 function calledIn(message: Message, turn: Turn | null): Read {
-  let commands = turn?.commands.length ?? Infinity;
+  // The farm does not see which calls of an agent that comes as a program ran.
+  let commands = turn === null || turn.request ? Infinity : turn.commands.length;
   let whole = true;
   const calls: StepCall[] = [];
   const ran: StepCall[] = [];
@@ -79,7 +80,8 @@ function writtenIn(message: Message, turn: Turn | null, apart: boolean): Read {
   const content = contentWithoutThought(message, apart);
   const block = findFencedBlock(content);
   const found = 'malformed' in block ? null : block;
-  const commands = turn ? turn.commands.map(({ command }) => command) : found ? [found.command] : [];
+  const known = turn !== null && turn.request === undefined;
+  const commands = known ? turn.commands.map(({ command }) => command) : found ? [found.command] : [];
   const ran = commands.map((command) => ({
     id: null,
     name: 'bash',

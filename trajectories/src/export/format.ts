@@ -1,5 +1,6 @@
 /** The interface of an export format. formats/registry.ts lists the formats. */
 import type { Trajectory } from '@swefarm/shared';
+import type { LineChoice } from './lines.ts';
 import type { ExportedRollout } from './rollout.ts';
 
 export type ExportRequest = {
@@ -8,6 +9,8 @@ export type ExportRequest = {
   form: string;
   /** Maximum number of rollouts of one instance in this export. */
   samples: number;
+  /** Lines of a rollout that are written; a choice of the format's `lines`. */
+  lines: LineChoice;
   /** Hash of the selection of rollouts. An export does not continue shards of another selection. */
   fingerprint: string;
 };
@@ -25,6 +28,8 @@ export type ExportFormat = {
   description: string;
   /** Values of `--form`; the first is the default. */
   forms: readonly string[];
+  /** Values of `--lines`; the first is the default. */
+  lines: readonly LineChoice[];
   /** Only `file` formats can be written to standard output. */
   shape: 'file' | 'folder';
   /** Present if the format allows only one rollout of each instance. */

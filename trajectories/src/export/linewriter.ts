@@ -1,4 +1,4 @@
-/** Writes the formats that have one line of JSON for each rollout. */
+/** Writes the formats that have a line of JSON for each rollout, or for each line of its agent. */
 import { jsonText } from '@swefarm/shared';
 import type { ExportRequest, ExportWriter } from './format.ts';
 import type { ExportedRollout } from './rollout.ts';
@@ -6,8 +6,15 @@ import { openTextFile } from './textfile.ts';
 
 export async function openLineWriter(
   { path }: ExportRequest,
-  rowOf: (rollout: ExportedRollout) => object,
+  rowsOf: (rollout: ExportedRollout) => object | readonly object[],
 ): Promise<ExportWriter> {
   const file = await openTextFile(path);
-  return { ...file, write: (rollout) => file.write(`${jsonText(rowOf(rollout))}\n`) };
+  const write = (rollout: ExportedRollout): Promise<void> =>
+    file.write(
+      [rowsOf(rollout)]
+        .flat()
+        .map((row) => `${jsonText(row)}\n`)
+        .join(''),
+    );
+  return { ...file, write };
 }

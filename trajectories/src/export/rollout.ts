@@ -44,6 +44,9 @@ const provenanceOf = ({ line, content, instance, model, exportedBy }: RolloutPar
   rollout_id: line.rollout_id,
   /** Model of the policy; for an imported rollout, the model that the file names. */
   model: content?.trajectory?.model ?? line.imported?.model ?? model,
+  /** Agent that came as a program, as `NAME VERSION`; null: an agent of the farm. `lines`: number of its lines. */
+  agent: line.agent ? `${line.agent.name} ${line.agent.version}` : null,
+  lines: line.agent?.lines ?? 1,
   policy_version: line.policy_version,
   tag: line.tag ?? null,
   licence: instance?.licence ?? line.imported?.licence ?? null,
@@ -68,3 +71,10 @@ export const predictionOf = (rollout: ExportedRollout) => ({
   model_name_or_path: modelName(rollout),
   model_patch: rollout.patch ?? '',
 });
+
+/** Returns name and version of the agent in a rollout. */
+export const agentOf = ({
+  line: { agent },
+  provenance,
+}: ExportedRollout): { name: string; version: string } =>
+  agent ?? { name: 'swefarm', version: provenance.software_version ?? 'unknown' };

@@ -9,7 +9,8 @@ import { openShards, type ShardOptions } from './shards.ts';
 async function prepare() {
   const folder = temporaryFolder('shards');
   const path = join(folder, 'out');
-  const open = (fingerprint = 'a') => openShards({ path, form: 'f', samples: 1, fingerprint }, TEXTS);
+  const open = (fingerprint = 'a') =>
+    openShards({ path, form: 'f', lines: 'main', samples: 1, fingerprint }, TEXTS);
   return { folder, path, open };
 }
 

@@ -33,12 +33,12 @@ const MANIFEST = '_manifest.json';
 
 /** Opens or continues the folder. Throws the errors of {@link requireNewPath}; the methods throw UnusableError `output_unwritable`. */
 export async function openShards<R>(
-  { path, form, fingerprint }: ExportRequest,
+  { path, form, lines, fingerprint }: ExportRequest,
   { ending, rowsOf, groupBytes, shardBytes, create, facts }: ShardOptions<R>,
 ): Promise<ExportWriter> {
   await requireNewPath(path);
   const aside = asideOf(path);
-  const shards = await writing(path, () => resume(aside, JSON.stringify({ form, fingerprint })));
+  const shards = await writing(path, () => resume(aside, JSON.stringify({ form, lines, fingerprint })));
   const written = new Set(shards.flatMap(({ rollouts }) => rollouts));
   const nameOf = (at: number): string => `shard-${String(at).padStart(5, '0')}.${ending}`;
   const next = (): string => join(aside, `${nameOf(shards.length)}.part`);

@@ -98,7 +98,7 @@ function storedRollout(trajectory: Trajectory, patch: string, resolved: boolean)
 }
 
 async function write(format: string, form: string, path: string, rollout: ExportedRollout): Promise<void> {
-  const request = { path, form, samples: 1, fingerprint: 'x' };
+  const request = { path, form, samples: 1, lines: 'main' as const, fingerprint: 'x' };
   await using writer = await (EXPORT_FORMATS[format] as (typeof EXPORT_FORMATS)[string]).open(request);
   expect(await writer.write(rollout)).toBe(undefined);
   await writer.finish();

@@ -34,6 +34,7 @@ const VERDICT_FIELDS = [
   'reward_row',
   'turns',
   'exit_status',
+  'agent',
   'failure',
   'facts',
 ] as const;

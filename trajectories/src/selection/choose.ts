@@ -1,6 +1,7 @@
 /** Chooses the rollouts of an export in one pass over their lines. */
 import { createHash } from 'node:crypto';
 import { type ArtifactContent, successOf, type Trajectory } from '@swefarm/shared';
+import { chosenLines, type LineChoice } from '../export/lines.ts';
 import { type Split, splitOf } from '../formats/verl/rows.ts';
 import type { OutputLine } from '../output/line.ts';
 import { Replacements } from '../output/replacements.ts';
@@ -35,8 +36,10 @@ export type ChoiceOptions = {
   seed: number;
   /** Whether to drop rollouts whose patch has the same changes as the patch of another rollout of the instance. */
   dedup?: boolean | undefined;
-  /** Maximum number of tokens of a conversation. */
+  /** Maximum number of tokens of a conversation, that is, of the longest exported line. */
   maxTokens?: number | undefined;
+  /** Lines of a rollout that the export writes. */
+  lines: LineChoice;
   /** Whether to export equal numbers of resolved and unresolved rollouts. */
   balance?: boolean | undefined;
   /** Shares of the parts of a recipe, applied after all other rules. */
@@ -127,15 +130,22 @@ async function candidateOf(line: OutputLine, options: ChoiceOptions): Promise<Om
     instance: line.instance_id,
     index: line.rollout_index,
     resolved: successOf(line) === true,
-    tokens: counts ? sequenceTokens(content?.trajectory ?? null) : null,
+    tokens: counts ? longestTokens(content?.trajectory ?? null, options.lines) : null,
     turns: line.turns,
     patch,
   };
 }
 
+/** Returns the tokens of the longest exported line; null if the tokens of a line are unknown. */
+export function longestTokens(trajectory: Trajectory | null, choice: LineChoice): number | null {
+  if (trajectory === null) return null;
+  const lengths = chosenLines(trajectory, choice).map(sequenceTokens);
+  return lengths.includes(null) ? null : Math.max(...lengths.map(Number));
+}
+
 /** Returns the tokens of the last prompt and its answer, from the endpoint's usage or the stored ids; null if both are missing. */
-export function sequenceTokens(trajectory: Trajectory | null): number | null {
-  const last = trajectory?.turns.at(-1);
+function sequenceTokens({ turns }: Pick<Trajectory, 'turns'>): number | null {
+  const last = turns.at(-1);
   if (!last) return null;
   if (last.usage) return last.usage.prompt_tokens + last.usage.completion_tokens;
   if (!last.tokens) return null;

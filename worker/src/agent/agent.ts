@@ -1,5 +1,5 @@
 /** Input and output of an agent. An agent returns how it ended; it throws faults of the infrastructure as RolloutFailure. */
-import type { ModelReply } from '@swefarm/policy';
+import type { Continued, ModelReply, TurnReply } from '@swefarm/policy';
 import type { Shell } from '@swefarm/sandbox';
 import type {
   AgentConfig,
@@ -35,6 +35,19 @@ export type ContextOverflow = {
   seconds: number;
 };
 
+/** `after`: from where other lines of requests may continue. `text`: what was sampled, if the worker parsed it. */
+export type LineReply = PolicyReply & Pick<TurnReply, 'after' | 'text'>;
+
+export type LineRequest = {
+  messages: readonly Message[];
+  tools: readonly ToolDefinition[];
+  signal: AbortSignal;
+  /** Number of the answer in the rollout, from 1; absent: in the line. */
+  answer?: number;
+  /** Most tokens of the answer beside the limits of the run; null or absent: no further limit. */
+  maxTokens?: number | null;
+};
+
 /** Policy client of one rollout. Throws RolloutFailure `policy_*`; aborting the signal closes the request at the server. */
 export interface Policy {
   readonly endpoint: string;
@@ -50,6 +63,23 @@ export interface Policy {
   throughput(): { tokens: number; seconds: number } | null;
   /** Returns the texts of token ids, for messages; null if the endpoint does not return them. */
   detokenize(ids: readonly number[], signal: AbortSignal): Promise<string[] | null>;
+}
+
+/** A policy that is asked by several lines of requests side by side. */
+export interface PolicyOfLines extends Policy {
+  /** Returns the most tokens of prompt and answer at the endpoint; null: not known. */
+  modelLength(): Promise<number | null>;
+  /**
+   * Opens a line of requests beside the one of `complete`: callers append to its messages only, and send one request at a time. The lines
+   * share endpoint, patience and pauses. `after`: the answer that the line continues; absent: it begins with a whole prompt.
+   */
+  openLine(after?: Continued): (request: LineRequest) => Promise<LineReply | ContextOverflow>;
+  /** Returns the number of tokens of a prompt; null: not known. */
+  countTokens(
+    messages: readonly Message[],
+    tools: readonly ToolDefinition[],
+    signal: AbortSignal,
+  ): Promise<number | null>;
 }
 
 export type AgentTask = { instance: Instance; config: AgentConfig; workdir: string };

@@ -4,7 +4,14 @@
  */
 import { expertModeOf, recordTokens, TokenBreak } from '@swefarm/policy';
 import { SandboxKilledError } from '@swefarm/sandbox';
-import { type ExitStatus, type Message, RolloutFailure, type TokenLimit, type Turn } from '@swefarm/shared';
+import {
+  costOf,
+  type ExitStatus,
+  type Message,
+  RolloutFailure,
+  type TokenLimit,
+  type Turn,
+} from '@swefarm/shared';
 import { type Action, type Call, parseAction } from './actions.ts';
 import type { AgentDeps, AgentEnd, AgentTask, PolicyReply } from './agent.ts';
 import { endOf, executeCommand } from './execute.ts';
@@ -35,8 +42,23 @@ const stopAt = (exit_status: ExitStatus): Stop => ({ exit_status, submission: nu
 function limitReached(state: RolloutState): Stop | null {
   if (state.trajectory.turns.length >= state.task.config.step_limit) return stopAt('turn_limit');
   if (state.remainingSeconds() <= 0) return stopAt('time_limit');
+  if (isSpent(state)) return stopAt('turn_limit');
   const limit = tokenLimitMet(state);
   return limit && outOfTokens(state, limit);
+}
+
+/** Returns whether the answers have used up the tokens or the dollars that the run allows. */
+function isSpent({ task, trajectory, deps }: RolloutState): boolean {
+  const { answer_limit: most, cost_limit: dollars } = task.config;
+  if (most === null && dollars === null) return false;
+  const used = trajectory.turns.map(tokensOf);
+  const prompt = used.reduce((sum, turn) => sum + turn.prompt, 0);
+  const completion = used.reduce((sum, turn) => sum + turn.answer, 0);
+  const { price } = deps.policy.config;
+  return (
+    (most !== null && completion >= most) ||
+    (dollars !== null && price !== undefined && costOf({ prompt, completion }, price) >= dollars)
+  );
 }
 
 function tokenLimitMet({ task, trajectory }: RolloutState): 'context_limit' | 'max_sequence_tokens' | null {

@@ -28,6 +28,18 @@ describe('limits', () => {
     expect(end).toMatchObject({ exit_status: 'turn_limit', submission: null });
     expect(shell.commands).toHaveLength(4);
   });
+  test.each([
+    ['answer_limit', { answer_limit: 45 }, 3],
+    ['cost_limit', { cost_limit: 0.00021 }, 2],
+  ])('%s: the turn that reaches it is the last', async (_, config, turns) => {
+    const shell = echoShell();
+    const usage = { prompt_tokens: 100, completion_tokens: 20 };
+    const price = { prompt: 1, completion: 0.5 };
+    const policy = scriptedPolicy([{ reply: replyOf(bash('echo x'), { usage }) }], { price });
+    const end = await runMiniAgent(scriptedTask(config), depsOf(policy, shell));
+    expect([end.exit_status, end.trajectory.turns.length]).toEqual(['turn_limit', turns]);
+    expect(shell.commands).toHaveLength(turns);
+  });
   test('a submission in the last turn counts', async () => {
     expect((await play([bash('ls'), SUBMIT], { step_limit: 2 })).exit_status).toBe('submitted');
   });

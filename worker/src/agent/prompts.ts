@@ -12,6 +12,8 @@ const TASK = ['problem_statement', 'instance_id', 'repo', 'hints_text'] as const
 const NAMES = {
   system: TASK,
   instance: TASK,
+  /** The task of an agent that comes as a program. */
+  task: TASK,
   observation: ['returncode', 'output', 'notes'],
   elision: ['left_out'],
   format_error: ['reason'],

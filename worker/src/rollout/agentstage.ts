@@ -45,7 +45,7 @@ export async function runAgent(
 ): Promise<AgentWork> {
   const { run, clock } = task;
   using agent = await OPEN[name](task, staleness);
-  await using sandbox = await clock.time('sandbox', () => startSandbox(task, image));
+  await using sandbox = await clock.time('sandbox', () => startSandbox(task, image, agent.mounts));
   if (run.evaluation.enabled) clean.begin();
 
   try {
@@ -126,9 +126,10 @@ export const givenWork = ({ run, instance, patch }: Task): AgentWork =>
   workWithoutAgent(givenPatch(run.agent.type, instance, patch));
 
 /** Returns the work of an earlier attempt that only needs an evaluation. */
-export function resumedWork({ clock, trace }: Task, { trajectory, patch, seconds }: ResumableWork) {
+export function resumedWork({ clock, trace }: Task, work: ResumableWork) {
+  const { trajectory, patch, seconds, agent = null, outputs } = work;
   clock.resume(seconds);
-  trace.trajectory = trajectory;
+  Object.assign(trace, { trajectory, agent, outputs });
   return workWithoutAgent(patch);
 }
 

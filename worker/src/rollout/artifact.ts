@@ -8,6 +8,7 @@ import {
   encodeArtifact,
   errorMessage,
   type Failure,
+  type RewardFacts,
   RolloutFailure,
   SwefarmError,
   softwareVersion,
@@ -45,6 +46,7 @@ export async function storeArtifact(
       eval_script: trace.evalScript,
       failure_detail: failure && `${failure.stage}/${failure.class}: ${failure.message}`,
       ...(kept ? { kept } : {}),
+      ...(trace.outputs ? { outputs: trace.outputs } : {}),
     }),
   );
   const put = () => {
@@ -68,18 +70,27 @@ export async function storeResumableWork(
   context: AttemptContext,
   how = untilTakenOver(context),
 ): Promise<{ kept?: string }> {
-  const { trace, clock, log } = context;
+  const { trace, log } = context;
   if (trace.facts === null || trace.trajectory === null || trace.patch === null) return {};
   // An evaluation that failed has no verdict.
   const facts = { ...trace.facts, evaluation: 'not_run' as const, resolved: null };
   try {
-    const locator = await storeArtifact(context, { kept: { facts, seconds: clock.seconds() } }, how);
+    const locator = await storeArtifact(context, { kept: resumableOf(context, facts) }, how);
     return locator ? { kept: locator } : {};
   } catch (error) {
     log.warn({ err: errorMessage(error) }, 'resumable work not stored: the agent works again');
     return {};
   }
 }
+
+const resumableOf = (
+  { clock, trace: { agent } }: AttemptContext,
+  facts: RewardFacts,
+): ArtifactContent['kept'] => ({
+  facts,
+  seconds: clock.seconds(),
+  ...(agent ? { agent } : {}),
+});
 
 /** Reads the newest stored work; null when there is none or it is unreadable. The agent then works again. */
 export async function resumeWork(context: AttemptContext): Promise<ResumableWork | null> {
@@ -89,8 +100,8 @@ export async function resumeWork(context: AttemptContext): Promise<ResumableWork
   try {
     const read = () => services.farm.artifacts.read(locator);
     const content = await retryUntilAnswered('stored work', read, untilTakenOver(context));
-    const { trajectory = null, patch = null, kept } = content ?? {};
-    return trajectory && patch !== null && kept ? { ...kept, trajectory, patch } : null;
+    const { trajectory = null, patch = null, kept, outputs = null } = content ?? {};
+    return trajectory && patch !== null && kept ? { ...kept, trajectory, patch, outputs } : null;
   } catch (error) {
     if (error === abortOf(signal)) throw error;
     log.warn({ kept: locator, err: errorMessage(error) }, 'resumable work unreadable: the agent works again');

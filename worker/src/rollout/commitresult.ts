@@ -1,5 +1,5 @@
 /** Ends an attempt with a result: writes the artifact, commits the result, ends the attempt in the journal, and logs one line. */
-import { type Result, RolloutFailure } from '@swefarm/shared';
+import { allTurns, type Result, RolloutFailure } from '@swefarm/shared';
 import { dropResumableWork, storeArtifact } from './artifact.ts';
 import { summaryOf } from './attemptlog.ts';
 import {
@@ -54,9 +54,11 @@ async function commitResult(context: AttemptContext, conclusion: Conclusion): Pr
 function resultOf(context: AttemptContext, conclusion: Conclusion, artifact: string | null): Result {
   const { job, attempt, claim, run, instance, trace, clock, services } = context;
   const { trajectory } = trace;
+  const turns = trajectory ? allTurns(trajectory) : [];
   const { rollout_id, instance_id, rollout_index } = job;
   const { outcome } = conclusion;
-  const unread = trajectory && run.agent.action === 'tool' ? countUnreadCalls(trajectory) : undefined;
+  const usesCalls = run.agent.action === 'tool' || run.agent.type === 'installed';
+  const unread = trajectory && usesCalls ? countUnreadCalls(trajectory) : undefined;
   const judged = outcome === 'judged' ? conclusion.judged : null;
   const { worker, node } = services.identity;
   const bare = resultWithoutFacts(
@@ -75,12 +77,13 @@ function resultOf(context: AttemptContext, conclusion: Conclusion, artifact: str
     resolved: judged?.resolved ?? null,
     reward: judged?.reward ?? null,
     ...(judged?.reward_components ? { reward_components: judged.reward_components } : {}),
-    turns: trajectory?.turns.length ?? 0,
+    turns: turns.length,
     exit_status: trajectory?.exit_status ?? null,
     ...(unread ? { unread_calls: unread } : {}),
+    ...(trace.agent ? { agent: trace.agent } : {}),
     facts: judged?.facts ?? trace.facts,
     tokens: tokensOf(trajectory),
-    policy_version: trajectory?.turns.at(-1)?.policy_version.end ?? bare.policy_version,
+    policy_version: turns.at(-1)?.policy_version.end ?? bare.policy_version,
     ...(trajectory ? versionsOf(trajectory) : {}),
     seconds: clock.seconds(),
     artifact,

@@ -3,6 +3,7 @@ import {
   type Container,
   type ContainerSpec,
   isCausedByCode,
+  type Mount,
   type PreparedSandbox,
   prepareSandbox,
   type ReadyImage,
@@ -28,11 +29,19 @@ export type AgentSandbox = PreparedSandbox & { suspect: Suspect };
  * Starts a container with a snapshot of its tree and a shell. Unreachable git objects are removed while the model writes its first answer.
  * Disposing the sandbox does not wait for the removal of the container.
  */
-export async function startSandbox(task: Task, image: ReadyImage): Promise<AgentSandbox> {
+export async function startSandbox(
+  task: Task,
+  image: ReadyImage,
+  mounts: readonly Mount[] = [],
+): Promise<AgentSandbox> {
   const { run, signal, log } = task;
   const { environment } = task.instance;
   const { runtime, cleanPlans, removals } = task.services;
-  const spec = containerSpec(task, image, 'agent');
+  const spec = {
+    ...containerSpec(task, image, 'agent'),
+    limits: agentLimits(task),
+    ...(mounts.length > 0 ? { mounts } : {}),
+  };
   const activate = environment?.activate ?? run.sandbox.activate;
   const ready = await prepareSandbox({ spec, environment, activate }, { runtime, cleanPlans, log, signal });
   const { container, pruned } = ready;
@@ -108,6 +117,17 @@ export function limitsOf({ run, instance, services }: Task): ContainerSpec['limi
     pids: sandbox.pids,
     diskBytes: sandbox.disk_bytes ?? config.max_disk_bytes,
   };
+}
+
+const MIB = 1024 ** 2;
+
+/** Returns the limits of the agent's sandbox: the processes of an agent that comes as a program run beside its commands. */
+export function agentLimits(task: Task): ContainerSpec['limits'] {
+  const limits = limitsOf(task);
+  const needs = task.run.agent.card?.needs;
+  if (!needs) return limits;
+  const memoryBytes = limits.memoryBytes + needs.memory_mib * MIB;
+  return { ...limits, memoryBytes, pids: limits.pids + needs.pids };
 }
 
 /** Returns by how much sandboxes on this node have less memory than the harness gives the instance; null: they have as much. */

@@ -2,11 +2,13 @@
 import type { RewardDecision } from '@swefarm/grading';
 import type { CleanPlans, Owner, Removals, Runtime } from '@swefarm/sandbox';
 import type {
+  AgentOutput,
   ArtifactContent,
   CancelReason,
   Failure,
   FailureClass,
   Farm,
+  InstalledAgent,
   Instance,
   JournalEntry,
   Log,
@@ -131,7 +133,11 @@ export const failureIn = (conclusion: Conclusion): Failure | null =>
   conclusion.outcome === 'failed' ? conclusion.failure : null;
 
 /** Work of an earlier attempt's agent that only needs an evaluation. */
-export type ResumableWork = NonNullable<ArtifactContent['kept']> & { trajectory: Trajectory; patch: string };
+export type ResumableWork = NonNullable<ArtifactContent['kept']> & {
+  trajectory: Trajectory;
+  patch: string;
+  outputs: AgentOutput[] | null;
+};
 
 export class Trace {
   trajectory: Trajectory | null = null;
@@ -140,6 +146,9 @@ export class Trace {
   testLog: Buffer | null = null;
   evalScript: string | null = null;
   facts: RewardFacts | null = null;
+  /** Only for agents that come as programs. */
+  agent: InstalledAgent | null = null;
+  outputs: AgentOutput[] | null = null;
 }
 
 /** Handler for `catch` that ignores the error that ended an attempt from outside, and rethrows all others. */

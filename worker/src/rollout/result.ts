@@ -1,6 +1,8 @@
 /** Builds the results of rollouts, with or without a worker that ran them. */
 import { findUnreadCall, parseUsage } from '@swefarm/policy';
 import {
+  allAnswers,
+  allTurns,
   type Failure,
   type Outcome,
   type Result,
@@ -40,7 +42,7 @@ export function resultWithoutFacts(run: RunRecord, attempt: Attempt, by: By, end
 /** Returns the token counts that the endpoint reported, summed over all turns. */
 export function tokensOf(trajectory: Trajectory | null): Result['tokens'] {
   const tokens = { prompt: 0, completion: 0 };
-  for (const turn of trajectory?.turns ?? []) {
+  for (const turn of trajectory ? allTurns(trajectory) : []) {
     const usage = parseUsage(turn.usage);
     tokens.prompt += usage?.prompt_tokens ?? 0;
     tokens.completion += usage?.completion_tokens ?? 0;
@@ -52,11 +54,9 @@ export function tokensOf(trajectory: Trajectory | null): Result['tokens'] {
  * Returns the number of answers with a tool call that no parser could read, and the most frequent marker; undefined if every call was
  * readable. Many of them show a wrong parser, not a weak model.
  */
-export function countUnreadCalls({ messages, turns, token_mode: mode }: Trajectory): UnreadCalls | undefined {
-  const unread = turns.flatMap(({ message: index }) => {
-    const message = messages[index];
-    return (message && findUnreadCall(message, mode === 'token-in')) ?? [];
-  });
+export function countUnreadCalls(trajectory: Trajectory): UnreadCalls | undefined {
+  const apart = trajectory.token_mode === 'token-in';
+  const unread = allAnswers(trajectory).flatMap((message) => findUnreadCall(message, apart) ?? []);
   const markers = Map.groupBy(unread, ({ marker }) => marker);
   const [most] = [...markers].sort(([, one], [, other]) => other.length - one.length);
   return most && { answers: unread.length, marker: most[0] };

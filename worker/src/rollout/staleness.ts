@@ -1,5 +1,6 @@
 /** Cancels a rollout whose first turn used weights that are now too old for the trainer. */
 import {
+  allTurns,
   DEFAULT_POLICY,
   followsPolicy,
   type Policies,
@@ -12,13 +13,14 @@ import {
 type Known = Pick<PolicyRecord, 'versions'> | null;
 
 const firstVersion = (trajectory: Trajectory | null): string | null =>
-  trajectory?.turns.find(({ policy_version: { start } }) => start !== null)?.policy_version.start ?? null;
+  (trajectory ? allTurns(trajectory) : []).find(({ policy_version: { start } }) => start !== null)
+    ?.policy_version.start ?? null;
 
 /** Returns the version fields of a result, read from the turns. */
 export const versionsOf = (trajectory: Trajectory) => ({
   policy_version_first: firstVersion(trajectory),
   policy_version_last:
-    trajectory.turns.findLast(({ policy_version: { end } }) => end !== null)?.policy_version.end ?? null,
+    allTurns(trajectory).findLast(({ policy_version: { end } }) => end !== null)?.policy_version.end ?? null,
 });
 
 function tooOld(most: number | null, trajectory: Trajectory | null, policy: Known): boolean {

@@ -41,7 +41,7 @@ const FILES: Record<string, string | Buffer> = {
   'made/egg.txt': 'egg\n',
 };
 /** The tests: the patch's code runs in their own shell, before its one test is counted. */
-const SCRIPT = `#!/bin/bash
+export const TESTS = `#!/bin/bash
 set -x
 cd /testbed
 : '>>>>> Start Test Output'
@@ -169,7 +169,7 @@ export async function openRollouts(machine: Machine, given: RunGiven): Promise<R
   });
   const instance = bareInstance({
     ...{ instance_id: 'own__matrix-1', base_commit: 'HEAD', FAIL_TO_PASS: ['t.py::test_a'] },
-    ...{ image, patch: GOLD, log_parser: 'parse_log_pytest', eval_script: SCRIPT },
+    ...{ image, patch: GOLD, log_parser: 'parse_log_pytest', eval_script: TESTS },
     ...given.instance,
   });
   const refs = patches.map((patch, at) => [`${instance.instance_id}.${at}`, patch] as const);

@@ -1,51 +1,92 @@
 /** Writes Harbor's ATIF (harbor/models/trajectories). ATIF forbids unknown fields, so fields of swefarm are in `extra`. */
 import { withNamedPictures } from '@swefarm/policy';
-import { jsonText, type Message } from '@swefarm/shared';
+import { jsonText, type Message, ownTurns, type Trajectory, type WholeLine } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
 import { conversationOf, type Step, type StepCall } from '../../export/conversation.ts';
 import { openFolderTree } from '../../export/foldertree.ts';
 import { type ExportFormat, type ExportRequest, trajectoryOf } from '../../export/format.ts';
+import { chosenLines, isProgram, type LineChoice, lineFacts } from '../../export/lines.ts';
 import { floatsText, idsText } from '../../export/numbers.ts';
-import { type ExportedRollout, modelName } from '../../export/rollout.ts';
+import { agentOf, type ExportedRollout, modelName } from '../../export/rollout.ts';
 
 export const atif: ExportFormat = {
   description: "Harbor's trajectory files (ATIF)",
   forms: ['1.7'],
+  lines: ['all', 'main'],
   shape: 'folder',
-  async open({ path }: ExportRequest) {
+  async open({ path, lines }: ExportRequest) {
     const tree = await openFolderTree(path);
     return {
       ...tree,
-      write: async (rollout) => tree.write(`${rollout.line.rollout_id}.trajectory.json`, fileOf(rollout)),
+      write: async (rollout) =>
+        tree.write(`${rollout.line.rollout_id}.trajectory.json`, fileOf(rollout, lines)),
     };
   },
 };
 
-/** Returns the JSON of the file. Most of the text is token ids and log-probabilities, which numbers.ts writes faster. */
-function fileOf(rollout: ExportedRollout): string {
+/** Returns the JSON of the file: the main line, with the other lines as embedded trajectories of sub-agents. */
+function fileOf(rollout: ExportedRollout, choice: LineChoice): string {
   const trajectory = trajectoryOf(rollout);
-  const { prompt, steps } = conversationOf(trajectory);
-  const first = prompt.map((message, at) => jsonText({ step_id: at + 1, ...promptStep(message) }));
-  const worked = steps.map((step, at) => stepText(step, first.length + at + 1));
-  const whole = {
-    schema_version: 'ATIF-v1.7',
-    session_id: rollout.line.rollout_id,
-    agent: {
-      name: 'swefarm',
-      version: rollout.provenance.software_version ?? 'unknown',
-      model_name: modelName(rollout),
-      tool_definitions: trajectory.tools,
-    },
-    final_metrics: {
-      total_prompt_tokens: rollout.line.tokens.prompt,
-      total_completion_tokens: rollout.line.tokens.completion,
+  const [main, ...others] = chosenLines(trajectory, choice);
+  if (!main) return '';
+  const { prompt, completion } = rollout.line.tokens;
+  const whole = documentOf(rollout, trajectory, main, {
+    // The tokens and the cost of all lines.
+    metrics: {
+      total_prompt_tokens: prompt,
+      total_completion_tokens: completion,
       total_cost_usd: rollout.line.cost,
-      total_steps: first.length + steps.length,
     },
     extra: { swefarm: carriedRollout(rollout), patch: rollout.patch },
-  };
-  return withField(jsonText(whole), 'steps', `[${[...first, ...worked].join(',')}]`);
+  });
+  if (others.length === 0) return whole;
+  const embedded = others.map((line) => {
+    const sum = (key: 'prompt_tokens' | 'completion_tokens'): number =>
+      ownTurns(line).reduce((total, { usage }) => total + (usage?.[key] ?? 0), 0);
+    return documentOf(rollout, trajectory, line, {
+      metrics: {
+        total_prompt_tokens: sum('prompt_tokens'),
+        total_completion_tokens: sum('completion_tokens'),
+      },
+      extra: { swefarm: lineFacts(line) },
+    });
+  });
+  return withField(whole, 'subagent_trajectories', `[${embedded.join(',')}]`);
 }
+
+/** Returns the JSON of one line. Most of the text is token ids and log-probabilities, which numbers.ts writes faster. */
+function documentOf(
+  rollout: ExportedRollout,
+  trajectory: Trajectory,
+  line: WholeLine,
+  { metrics, extra }: { metrics: object; extra: object },
+): string {
+  const { prompt, steps } = conversationOf({ ...trajectory, ...line });
+  const copied = (at: number): { is_copied_context?: true } =>
+    at < line.shared.messages ? { is_copied_context: true } : {};
+  const first = prompt.map((message, at) =>
+    jsonText({ step_id: at + 1, ...promptStep(message), ...copied(at) }),
+  );
+  const worked = steps.map((step, at) => {
+    // An agent that comes as a program may write answers itself, for example a summary.
+    const isCopied = step.at < line.shared.messages || (step.turn === null && isProgram(line));
+    return stepText(step, first.length + at + 1, isCopied);
+  });
+  const head = {
+    schema_version: 'ATIF-v1.7',
+    session_id: rollout.line.rollout_id,
+    trajectory_id: trajectory.lines?.length ? `${rollout.line.rollout_id}.${line.id}` : undefined,
+    agent: { ...nameOf(rollout), model_name: modelName(rollout), tool_definitions: line.tools },
+    final_metrics: { ...metrics, total_steps: first.length + steps.length },
+    extra,
+  };
+  return withField(jsonText(head), 'steps', `[${[...first, ...worked].join(',')}]`);
+}
+
+const nameOf = (rollout: ExportedRollout) => {
+  const { name, version } = agentOf(rollout);
+  return { name, version };
+};
 
 /** Adds a field to the JSON text of an object that is not empty. */
 const withField = (json: string, name: string, value: string): string =>
@@ -57,9 +98,10 @@ const promptStep = (message: Message) => ({
   message: withNamedPictures(message).content ?? '',
 });
 
-function stepText(step: Step, step_id: number): string {
-  const json = jsonText({ step_id, ...agentStep(step) });
-  return step.turn === null ? json : withField(json, 'metrics', metricsText(step.turn));
+function stepText(step: Step, step_id: number, isCopied: boolean): string {
+  const copied = isCopied ? { is_copied_context: true } : {};
+  const json = jsonText({ step_id, ...agentStep(step), ...copied });
+  return step.turn === null || isCopied ? json : withField(json, 'metrics', metricsText(step.turn));
 }
 
 function agentStep({ message, turn, calls, thought, observations }: Step) {

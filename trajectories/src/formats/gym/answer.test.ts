@@ -25,7 +25,7 @@ function scored(reward: number, reward_components?: Record<string, number>) {
   const result = aResult({ reward, resolved: null, ...(reward_components ? { reward_components } : {}) });
   const row = GymRow.parse({ responses_create_params: { input: [] } });
   const answer = { row, result, content: null, repo: 'a/b', evaluationTimeout: 1, unjudged: null };
-  const text = [...answerPieces({ ...answer, trajectory: false })].map(String).join('');
+  const text = [...answerPieces({ ...answer, lines: 'main', trajectory: false })].map(String).join('');
   return { text, told: JSON.parse(text) as Record<string, unknown> };
 }
 
@@ -68,6 +68,7 @@ function textOf(trajectory: Trajectory, exit_status: ExitStatus | null): string 
     repo: 'a/b',
     evaluationTimeout: 1,
     unjudged: null,
+    lines: 'all',
     trajectory: false,
   });
   return [...pieces].map(String).join('');

@@ -3,19 +3,20 @@
  * completely in memory.
  */
 import { officialReport } from '@swefarm/grading';
-import { withNamedPictures } from '@swefarm/policy';
 import {
   type ArtifactContent,
+  allTurns,
   type EndpointProbe,
   jsonText,
+  linesOf,
   type Result,
   type RewardComponents,
   successOf,
-  type Turn,
 } from '@swefarm/shared';
-import { openExpertTable } from './experts.ts';
-import { float, JsonList, single } from './json.ts';
-import { type Conversation, conversationOf, toolItem } from './responseitems.ts';
+import type { LineChoice } from '../../export/lines.ts';
+import { float, type Piece } from './json.ts';
+import { linePieces, outputPieces } from './output.ts';
+import { conversationOf, toolItem } from './responseitems.ts';
 import type { GymRow } from './row.ts';
 import { trajectoryParts } from './trajectory.ts';
 
@@ -30,6 +31,8 @@ export type Answer = {
   unjudged: Unjudged | null;
   /** Result of the gateway's probe of the endpoints; null or absent: there is no result. */
   probe?: EndpointProbe | null;
+  /** `all`: the answer also has the output of each further line that is trained on. */
+  lines: LineChoice;
   trajectory: boolean;
 };
 
@@ -43,31 +46,29 @@ export type Unjudged = {
   noPersist?: boolean;
 };
 
-export type Piece = string | Buffer;
-
-/** Returns whether at least one model call has token ids; NeMo RL rejects a sample without token ids. */
+/** Returns whether at least one model call of the main line has token ids; NeMo RL rejects a sample without token ids. */
 export const hasTrainedTurn = (content: ArtifactContent | null): boolean =>
   content?.trajectory?.turns.some((turn) => (turn.tokens?.generation.length ?? 0) > 0) ?? false;
 
 export function* answerPieces(answer: Answer): Generator<Piece> {
   const { row, result, content, unjudged } = answer;
-  const { messages = [], turns = [], tools: offered = [] } = content?.trajectory ?? {};
-  const conversation = conversationOf(messages, turns);
-  const tools = offered.map(toolItem);
+  const lines = linesOf(content?.trajectory ?? { messages: [], turns: [] });
+  const [main] = lines;
+  const conversation = conversationOf(main);
+  const tools = (main.tools ?? []).map(toolItem);
   const params = { ...row.responses_create_params, input: conversation.prompt, tools };
   yield `{"responses_create_params":${jsonText(params)},"response":{`;
   yield `${inner(responseHead(answer, tools))},"created_at":${float(result.finished_at / 1000)},"output":[`;
-  yield* outputPieces(conversation);
+  yield* outputPieces(main, conversation);
   yield `]},"reward":${float(result.outcome === 'judged' ? (result.reward ?? 0) : 0)}`;
   const parts = result.outcome === 'judged' ? result.reward_components : undefined;
   if (parts) yield partPieces(parts, result.reward ?? 0);
   yield `,"instance_config":{"mask_sample":${unjudged?.shown === 'masked'}},${inner(facts(answer))}`;
   if (unjudged) yield `,${inner(failureFields(unjudged))}`;
+  if (lines.length > 1) yield* linePieces(lines, answer.lines);
   if (answer.trajectory) {
-    // Each turn of `ng_trajectory` repeats the prompt, so names replace the pictures.
-    const named = conversationOf(messages.map(withNamedPictures), turns);
     yield ',"ng_trajectory":';
-    yield* trajectoryParts(named, {
+    yield* trajectoryParts(lines, {
       taskId: result.instance_id,
       rolloutId: correlationId(row),
       status: unjudged ? 'failed' : 'completed',
@@ -133,41 +134,6 @@ function responseHead({ row, result, content }: Answer, tools: readonly unknown[
   };
 }
 
-function* outputPieces(conversation: Conversation): Generator<Piece> {
-  const ids = new JsonList();
-  const experts = openExpertTable();
-  let first = true;
-  for (const { turn, answer, observations } of conversation.calls) {
-    for (const [index, item] of [...answer, ...observations].entries()) {
-      yield `${first ? '' : ','}{${inner(item)}`;
-      first = false;
-      // The last item of the model's answer carries the tokens of the whole call.
-      if (index === answer.length - 1) {
-        yield* tokenPieces(turn, ids);
-        if (turn.tokens) yield* experts.add(turn.tokens);
-        const version = turn.policy_version.end ?? turn.policy_version.start;
-        if (version !== null) yield `,"policy_version":${jsonText(version)}`;
-        if (turn.spans && turn.spans.length > 1) yield `,"policy_spans":${jsonText(turn.spans)}`;
-      }
-      yield '}';
-    }
-  }
-}
-
-function* tokenPieces({ tokens }: Turn, ids: JsonList): Generator<Piece> {
-  if (!tokens || tokens.generation.length === 0 || tokens.generation.length !== tokens.log_probs.length)
-    return;
-  const { prefix_length, prompt_suffix, generation } = tokens;
-  const generated = generation.join(',');
-  ids.truncate(prefix_length);
-  ids.push(prompt_suffix.join(','), prompt_suffix.length);
-  yield ',"prompt_token_ids":[';
-  yield ids.bytes;
-  yield `],"generation_token_ids":[${generated}]`;
-  yield `,"generation_log_probs":[${Array.from(tokens.log_probs, single).join(',')}]`;
-  ids.push(generated, generation.length);
-}
-
 function facts(answer: Answer) {
   const { result, content, evaluationTimeout } = answer;
   const report = content?.report ?? null;
@@ -217,7 +183,7 @@ export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'co
 
 const versionsOf = (content: ArtifactContent | null): string[] => [
   ...new Set(
-    (content?.trajectory?.turns ?? []).flatMap(({ policy_version: { start, end } }) =>
+    (content?.trajectory ? allTurns(content.trajectory) : []).flatMap(({ policy_version: { start, end } }) =>
       [start, end].filter((version) => version !== null),
     ),
   ),

@@ -4,7 +4,7 @@
  */
 import { FAILURES, type FailureClass, jsonText } from '@swefarm/shared';
 import { z } from 'zod';
-import type { Piece } from './answer.ts';
+import type { Piece } from './json.ts';
 import { GymRow } from './row.ts';
 import type { Cause } from './unjudged.ts';
 

@@ -113,7 +113,7 @@ async function play(
   );
   const pieces = answerPieces({
     ...{ row: { responses_create_params: { input: [] } }, result: aResult(), content, repo: 'a/b' },
-    ...{ evaluationTimeout: 1, unjudged: null, trajectory: true },
+    ...{ evaluationTimeout: 1, unjudged: null, lines: 'all', trajectory: true },
   });
   const answer = JSON.parse(Buffer.concat([...pieces].map((piece) => Buffer.from(piece))).toString());
   return { answer, sent, messages, turns, ids };

@@ -11,7 +11,19 @@ type Span = { from: number; to: number; experts: TurnExperts };
 export function openExpertTable() {
   let spans: Span[] = [];
   let largest = 0;
+  const note = (experts: TurnExperts): void => {
+    const { start } = experts;
+    spans = spans
+      .filter(({ from }) => from < start)
+      .map((span) => ({ ...span, to: Math.min(span.to, start) }));
+    spans.push({ from: start, to: start + rowsOf(experts), experts });
+    largest = Math.max(largest, largestOf(experts));
+  };
   return {
+    /** Adds the rows of a turn that another line has. */
+    addShared({ generation, routed_experts: experts }: TurnTokens): void {
+      if (experts !== undefined && generation.length > 0) note(experts);
+    },
     /** Adds the new rows of a turn. Yields the JSON member `routed_experts` with a leading comma, or nothing when rows are missing. */
     *add({
       prefix_length,
@@ -20,12 +32,7 @@ export function openExpertTable() {
       routed_experts: experts,
     }: TurnTokens): Generator<string> {
       if (experts === undefined || generation.length === 0) return;
-      const { start } = experts;
-      spans = spans
-        .filter(({ from }) => from < start)
-        .map((span) => ({ ...span, to: Math.min(span.to, start) }));
-      spans.push({ from: start, to: start + rowsOf(experts), experts });
-      largest = Math.max(largest, largestOf(experts));
+      note(experts);
       const total = prefix_length + prompt_suffix.length + generation.length;
       if (!covers(spans, total)) return;
       yield ',"routed_experts":"';

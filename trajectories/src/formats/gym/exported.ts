@@ -1,6 +1,7 @@
 /** Exports stored rollouts as rows of NeMo Gym's collector, in the form that `collect --output-format gym` writes to X.jsonl. */
 import type { Result, Trajectory } from '@swefarm/shared';
 import { type ExportFormat, type ExportRequest, trajectoryOf } from '../../export/format.ts';
+import type { LineChoice } from '../../export/lines.ts';
 import type { ExportedRollout } from '../../export/rollout.ts';
 import { openTextFile } from '../../export/textfile.ts';
 import { rowPieces } from './answer.ts';
@@ -10,8 +11,9 @@ import { unjudgedCause } from './unjudged.ts';
 export const nemoGymRows: ExportFormat = {
   description: "rows of NeMo Gym's collector, with token ids where they are known",
   forms: ['rows'],
+  lines: ['all', 'main'],
   shape: 'file',
-  async open({ path }: ExportRequest) {
+  async open({ path, lines }: ExportRequest) {
     const file = await openTextFile(path);
     const tasks = new Map<string, number>();
     return {
@@ -19,7 +21,7 @@ export const nemoGymRows: ExportFormat = {
       async write(rollout) {
         const { instance_id: id } = rollout.line;
         const task = tasks.get(id) ?? tasks.size;
-        for (const piece of piecesOf(rollout, task)) await file.write(piece);
+        for (const piece of piecesOf(rollout, task, lines)) await file.write(piece);
         tasks.set(id, task);
       },
     };
@@ -35,7 +37,7 @@ function untrainable({ turns, contiguous }: Trajectory): { class: string; messag
     : null;
 }
 
-function* piecesOf(rollout: ExportedRollout, task: number) {
+function* piecesOf(rollout: ExportedRollout, task: number, lines: LineChoice) {
   const { line, content, instance, provenance, sample } = rollout;
   const trajectory = trajectoryOf(rollout, null);
   const { patch: _patch, report: _report, ...ours } = line;
@@ -50,6 +52,7 @@ function* piecesOf(rollout: ExportedRollout, task: number) {
     repo: instance?.repo ?? '',
     evaluationTimeout: 0,
     unjudged: cause && { ...cause, shown: 'masked' as const },
+    lines,
     trajectory: false,
   });
 }

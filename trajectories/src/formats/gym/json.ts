@@ -1,6 +1,9 @@
 /** Writes floats as JSON that Python reads as floats. NeMo RL fails to compute the advantages of a batch of integer rewards. */
 import { GrowableText } from '@swefarm/policy';
 
+/** Part of a JSON text. */
+export type Piece = string | Buffer;
+
 /** Returns a number with a decimal point or an exponent; `null` when it is not finite. */
 export function float(value: number): string {
   if (!Number.isFinite(value)) return 'null';

@@ -1,6 +1,6 @@
 /** Converts the messages of a rollout to items of the Responses API, grouped by model call. */
 import { dataUrl, picturesOf } from '@swefarm/policy';
-import type { Message, ToolDefinition, Turn } from '@swefarm/shared';
+import { type Message, ownTurns, type ToolDefinition, type Turn, type WholeLine } from '@swefarm/shared';
 
 export type ResponseItem = Record<string, unknown> & { type: string };
 
@@ -13,38 +13,42 @@ export type CallItems = {
 
 export type Conversation = { prompt: ResponseItem[]; calls: CallItems[] };
 
-/** Returns the messages before the first answer as prompt, then each answer with the messages that follow it. */
-export function conversationOf(messages: readonly Message[], turns: readonly Turn[]): Conversation {
+/** Returns the messages before the line's own first answer as prompt, then each own answer with the messages that follow it. */
+export function conversationOf(line: WholeLine): Conversation {
+  const { messages } = line;
+  const turns = ownTurns(line);
   const starts = turns.map((turn) => turn.message);
-  const prompt = messages.slice(0, starts[0] ?? messages.length).map(inputItem);
+  const prompt = messages.slice(0, starts[0] ?? messages.length).flatMap(inputItems);
   const calls = turns.map((turn, index) => {
     const message = messages[turn.message];
     const after = messages.slice(turn.message + 1, starts[index + 1] ?? messages.length);
     return {
       turn,
       answer: message ? answerItems(message, index) : [textItem('', index)],
-      observations: after.map(inputItem),
+      observations: after.flatMap(inputItems),
     };
   });
   return { prompt, calls };
 }
 
-function inputItem(message: Message): ResponseItem {
+/** Converts a message that the agent sent. An assistant's message among them is an earlier answer, or a text of the agent. */
+function inputItems(message: Message, at: number): ResponseItem[] {
   const text = message.content ?? '';
+  if (message.role === 'assistant') return answerItems(message, `given_${at}`);
   if (message.role === 'tool') {
-    return { type: 'function_call_output', call_id: message.tool_call_id ?? '', output: text };
+    return [{ type: 'function_call_output', call_id: message.tool_call_id ?? '', output: text }];
   }
-  const role = message.role === 'assistant' ? 'user' : message.role;
   const images = picturesOf(message).map((picture) => ({
     type: 'input_image',
     detail: 'auto',
     image_url: dataUrl(picture),
   }));
-  if (images.length === 0) return { type: 'message', role, content: text };
-  return { type: 'message', role, content: [{ type: 'input_text', text }, ...images] };
+  const { role } = message;
+  if (images.length === 0) return [{ type: 'message', role, content: text }];
+  return [{ type: 'message', role, content: [{ type: 'input_text', text }, ...images] }];
 }
 
-function answerItems(message: Message, index: number): ResponseItem[] {
+function answerItems(message: Message, index: number | string): ResponseItem[] {
   const reasoning = message.reasoning_content;
   const calls = (message.tool_calls ?? []).map(
     (call, at): ResponseItem => ({
@@ -66,7 +70,7 @@ function answerItems(message: Message, index: number): ResponseItem[] {
   ];
 }
 
-const textItem = (text: string, index: number): ResponseItem => ({
+const textItem = (text: string, index: number | string): ResponseItem => ({
   type: 'message',
   id: `msg_${index}`,
   role: 'assistant',

@@ -21,8 +21,9 @@ import { inFolder, openAppending, readCursor, replaceRecord, writing } from '../
 import { type LineSummary, lineSummaryOf, type OutputLine } from '../../output/line.ts';
 import { createOutput, type Output } from '../../output/output.ts';
 import { aggregate } from './aggregate.ts';
-import { type Answer, type Piece, rowPieces, verdictOf } from './answer.ts';
+import { type Answer, rowPieces, verdictOf } from './answer.ts';
 import { AGENT_REF, type InputRow, inputRow } from './inputs.ts';
+import type { Piece } from './json.ts';
 import { unjudgedCause } from './unjudged.ts';
 
 /** Returns the paths of the files beside `X.jsonl`, with the names of Gym's collector (nemo_gym/path_utils.py). */
@@ -141,6 +142,7 @@ function answerOf(row: InputRow, { result, content }: Taken, instance: Instance,
       noPersist: false,
       terminal: cause.terminal === true || cause.class === 'early_stop',
     },
+    lines: 'main',
     trajectory: record.kind !== 'training',
   };
 }

@@ -10,12 +10,13 @@ import {
   type Step,
 } from '../../export/conversation.ts';
 import { type ExportFormat, trajectoryOf } from '../../export/format.ts';
-import { type ExportedRollout, modelName } from '../../export/rollout.ts';
+import { agentOf, type ExportedRollout, modelName } from '../../export/rollout.ts';
 import { openTreeWriter, type TreeFiles } from '../../export/treewriter.ts';
 
 export const miniSweAgent: ExportFormat = {
   description: 'trajectories of mini-swe-agent, as its inspector shows them',
   forms: ['1.1', '1'],
+  lines: ['main'],
   shape: 'folder',
   open: (request) => openTreeWriter(request, (rollout) => files(rollout, request.form)),
 };
@@ -45,7 +46,7 @@ function files(rollout: ExportedRollout, form: string): TreeFiles {
         mini_version: form === '1' ? '1.0.0' : '2.0.0',
         config: {
           agent: {},
-          agent_type: 'swefarm',
+          agent_type: agentOf(rollout).name,
           model: { model_name: modelName(rollout) },
           model_type: 'swefarm',
           environment: {},

@@ -12,11 +12,12 @@ import {
 } from '../../export/conversation.ts';
 import { type ExportFormat, trajectoryOf } from '../../export/format.ts';
 import { openLineWriter } from '../../export/linewriter.ts';
-import { type ExportedRollout, modelName } from '../../export/rollout.ts';
+import { agentOf, type ExportedRollout, modelName } from '../../export/rollout.ts';
 
 export const openHands: ExportFormat = {
   description: "OpenHands' output.jsonl, or with completions (name it output.with_completions.jsonl.gz)",
   forms: ['output', 'completions'],
+  lines: ['main'],
   shape: 'file',
   open: (request) => openLineWriter(request, (rollout) => rowOf(rollout, request.form === 'completions')),
 };
@@ -35,7 +36,7 @@ function rowOf(rollout: ExportedRollout, completions: boolean) {
       report: result.resolved === null ? undefined : verdictOf(rollout),
     },
     metadata: {
-      agent_class: 'swefarm',
+      agent_class: agentOf(rollout).name,
       llm_config: { model: modelName(rollout) },
       max_iterations: steps.length,
       eval_output_dir: '',

@@ -16,6 +16,7 @@ import { openTreeWriter, type TreeFiles } from '../../export/treewriter.ts';
 export const sweAgent: ExportFormat = {
   description: 'trajectories of SWE-agent: .traj, .pred, .patch and preds.json',
   forms: ['tree'],
+  lines: ['main'],
   shape: 'folder',
   open: (request) => openTreeWriter(request, files),
 };

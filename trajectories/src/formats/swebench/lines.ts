@@ -11,6 +11,8 @@ import { openTextFile } from '../../export/textfile.ts';
 export const predictionLines: ExportFormat = {
   description: 'predictions for the SWE-bench harness, sb-cli and swefarm eval',
   forms: ['jsonl', 'json'],
+  // A prediction is the patch of the whole rollout.
+  lines: ['all'],
   shape: 'file',
   oneEach: true,
   open: (request) => (request.form === 'json' ? openObject(request) : openLineWriter(request, rowOf)),

@@ -1,5 +1,5 @@
 /** Writes SWE-smith's fine-tuning lines (`ft_xml_*.jsonl`; swesmith/train/traj_mgr). Forms: XML, tool calls, or fenced blocks. */
-import { jsonText, type Message } from '@swefarm/shared';
+import { jsonText, type Message, type ToolDefinition } from '@swefarm/shared';
 import {
   commandOf,
   conversationOf,
@@ -15,6 +15,7 @@ import { type ExportedRollout, modelName } from '../../export/rollout.ts';
 export const swesmithFinetuning: ExportFormat = {
   description: "SWE-smith's fine-tuning lines",
   forms: ['xml', 'tool', 'user'],
+  lines: ['main'],
   shape: 'file',
   open: (request) => {
     const form = FORMS[request.form as keyof typeof FORMS];
@@ -54,6 +55,23 @@ submit has no parameter and ends the work: call it once the issue is solved.`,
   },
 };
 
+/** Tools that the system prompts of the forms describe. */
+const DESCRIBED = new Set(['bash', 'submit', 'submit_solution']);
+
+/** Returns the system prompt of the form, and a description of the tools of an agent that has others. */
+function systemText(form: Form, tools: readonly ToolDefinition[]): string {
+  const own = tools.filter(({ function: { name } }) => !DESCRIBED.has(name));
+  if (own.length === 0) return form.system;
+  const described = own.map(({ function: { name, description, parameters } }) => {
+    const { properties = {} } = parameters as { properties?: Record<string, { description?: string }> };
+    const lines = Object.entries(properties).map(([key, of]) =>
+      `- ${key}: ${of.description ?? ''}`.trimEnd(),
+    );
+    return [`${name}: ${description}`, ...lines].join('\n');
+  });
+  return `${form.system}\n\nFurther functions:\n\n${described.join('\n\n')}`;
+}
+
 const ISSUE_END = '</issue>';
 const RULES = `Change the source files so that the issue is solved in general, not only for the example it shows. Do not change existing tests or the project's configuration; other tests will judge your work.`;
 
@@ -71,7 +89,7 @@ function rowOf(rollout: ExportedRollout, form: Form) {
   const task = prompt.filter(({ role }) => role !== 'system').map(({ content: text }) => text ?? '');
   return {
     messages: [
-      { role: 'system', content: form.system },
+      { role: 'system', content: systemText(form, trajectory.tools ?? []) },
       { role: 'user', content: taskOf(task.join('\n\n')) },
       ...steps.flatMap((step, at) => [
         form.answer(step),

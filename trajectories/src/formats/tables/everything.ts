@@ -1,16 +1,34 @@
 /** Writes the stored facts of a rollout, without token ids, as one table row, for pandas, pyarrow and `datasets`. */
 import { picturesOf } from '@swefarm/policy';
-import { jsonText, type Message } from '@swefarm/shared';
+import { allTurns, jsonText, type Message } from '@swefarm/shared';
 import type { ExportFormat } from '../../export/format.ts';
+import type { LineChoice } from '../../export/lines.ts';
 import { openParquetShards } from '../../export/parquetshards.ts';
 import type { ExportedRollout } from '../../export/rollout.ts';
 
 export const everything: ExportFormat = {
   description: 'everything that is stored, as shards of parquet',
   forms: ['parquet'],
+  lines: ['all', 'main'],
   shape: 'folder',
-  open: (request) => openParquetShards(request, { columns: COLUMNS, rowsOf, groupBytes: 8 * 1024 ** 2 }),
+  open: (request) =>
+    openParquetShards(request, {
+      columns: COLUMNS,
+      rowsOf: (rollout) => rowsOf(rollout, request.lines),
+      groupBytes: 8 * 1024 ** 2,
+    }),
 };
+
+const MESSAGES = [
+  {
+    role: 'text',
+    content: 'text',
+    reasoning_content: 'text',
+    tool_call_id: 'text',
+    tool_calls: [{ id: 'text', name: 'text', arguments: 'text' }],
+    pictures: [{ address: 'text', media_type: 'text', sha256: 'text', data: 'text' }],
+  },
+] as const;
 
 const COLUMNS = {
   instance_id: 'text',
@@ -32,6 +50,7 @@ const COLUMNS = {
   prompt_tokens: 'integer',
   completion_tokens: 'integer',
   model: 'text',
+  agent: 'text',
   policy_version: 'text',
   tag: 'text',
   licence: 'text',
@@ -41,17 +60,19 @@ const COLUMNS = {
   finished_at: 'integer',
   problem_statement: 'text',
   patch: 'text',
-  messages: [
+  messages: MESSAGES,
+  tools: 'text',
+  lines: [
     {
-      role: 'text',
-      content: 'text',
-      reasoning_content: 'text',
-      tool_call_id: 'text',
-      tool_calls: [{ id: 'text', name: 'text', arguments: 'text' }],
-      pictures: [{ address: 'text', media_type: 'text', sha256: 'text', data: 'text' }],
+      id: 'text',
+      kind: 'text',
+      masked: 'text',
+      tools: 'text',
+      turns: 'integer',
+      from: { line: 'text', turns: 'integer', messages: 'integer' },
+      messages: MESSAGES,
     },
   ],
-  tools: 'text',
   commands: [{ turn: 'integer', command: 'text', exit_code: 'integer', seconds: 'double', note: 'text' }],
   report: 'text',
   facts: 'text',
@@ -65,9 +86,22 @@ const COLUMNS = {
 const json = (value: unknown): string | null =>
   value === null || value === undefined ? null : jsonText(value);
 
-function rowsOf(rollout: ExportedRollout) {
+function messageOf({ tool_calls, ...message }: Message) {
+  return {
+    ...message,
+    pictures: picturesOf(message).map(({ address, file }) => ({ address, ...file })),
+    tool_calls: tool_calls?.map(({ id, function: { name, arguments: text } }) => ({
+      id,
+      name,
+      arguments: text,
+    })),
+  };
+}
+
+function rowsOf(rollout: ExportedRollout, choice: LineChoice) {
   const { line, content, instance, provenance, patch, sample } = rollout;
   const trajectory = content?.trajectory ?? null;
+  const lines = choice === 'all' ? (trajectory?.lines ?? []) : [];
   const row = {
     ...line,
     ...provenance,
@@ -79,24 +113,25 @@ function rowsOf(rollout: ExportedRollout) {
     seconds: line.seconds.total,
     problem_statement: instance?.problem_statement,
     patch,
-    messages: trajectory?.messages.map(({ tool_calls, ...message }) => ({
-      ...message,
-      pictures: picturesOf(message).map(({ address, file }) => ({ address, ...file })),
-      tool_calls: tool_calls?.map(({ id, function: { name, arguments: text } }) => ({
-        id,
-        name,
-        arguments: text,
-      })),
-    })),
+    messages: trajectory?.messages.map(messageOf),
     tools: json(trajectory?.tools),
+    // Messages of a line without those of the line that it continues, as they are stored.
+    lines: lines.map((line) => ({
+      ...line,
+      tools: json(line.tools),
+      turns: line.turns.length,
+      messages: line.messages.map(messageOf),
+    })),
     commands: trajectory?.turns.flatMap(({ commands }, turn) => commands.map((one) => ({ ...one, turn }))),
     report: json(content?.report),
     facts: json(line.facts),
     test_log: content?.test_log,
-    has_tokens: trajectory?.turns.some(({ tokens }) => tokens !== null) ?? false,
+    has_tokens: trajectory !== null && allTurns(trajectory).some(({ tokens }) => tokens !== null),
     imported: json(line.imported),
   };
-  const texts = trajectory?.messages.reduce((sum, message) => sum + sizeOf(message), 0) ?? 0;
+  const texts = [...(trajectory ? [trajectory] : []), ...lines]
+    .flatMap(({ messages }) => messages)
+    .reduce((sum, message) => sum + sizeOf(message), 0);
   return { rows: [row], bytes: texts + (content?.test_log?.length ?? 0) + 4096 };
 }
 

@@ -1,5 +1,6 @@
 /** Extracts the token sequences of a trajectory, with a mask of the generated tokens. */
-import type { Span, Trajectory, Turn } from '@swefarm/shared';
+import type { Span, Trajectory, Turn, WholeLine } from '@swefarm/shared';
+import { chosenLines, type LineChoice, lineFacts } from '../../export/lines.ts';
 
 export type TokenSequence = {
   ids: Int32Array;
@@ -12,15 +13,42 @@ export type TokenSequence = {
   names: string[];
 };
 
+/** A sequence of a line. The weights of all segments of a rollout sum to 1. */
+export type Segment = {
+  sequence: TokenSequence;
+  facts: ReturnType<typeof lineFacts> & { line_count: number; line_weight: number };
+};
+
+/**
+ * Returns the segments of the chosen lines that have token ids. Each sampled token of these lines has mask 1 in exactly one segment: a line
+ * that continues another line masks the turns of the other line. `line_count` is the number of these lines.
+ */
+export function segmentsOf(trajectory: Trajectory, choice: LineChoice): Segment[] {
+  const lines = chosenLines(trajectory, choice).flatMap((line) => {
+    const sequences = sequencesOf(line);
+    return sequences.length === 0 ? [] : [{ facts: lineFacts(line), sequences }];
+  });
+  const line_count = lines.length;
+  return lines.flatMap(({ facts, sequences }) =>
+    sequences.map((sequence) => ({
+      sequence,
+      facts: { ...facts, line_count, line_weight: 1 / line_count / sequences.length },
+    })),
+  );
+}
+
 /**
  * Returns one sequence for a contiguous conversation. A prompt that does not continue all earlier tokens begins a new sequence, which masks
- * the tokens of earlier sequences. The result is empty if no turn has token ids.
+ * the tokens of earlier sequences. Turns that another line has are masked. The result is empty if no own turn has token ids.
  */
-export function sequencesOf({ turns }: Pick<Trajectory, 'turns'>): TokenSequence[] {
+export function sequencesOf({
+  turns,
+  shared = { turns: 0 },
+}: Pick<Trajectory, 'turns'> & { shared?: Pick<WholeLine['shared'], 'turns'> }): TokenSequence[] {
   const sequences: Piece[][] = [];
   let pieces: Piece[] = [];
   let length = 0;
-  for (const turn of turns) {
+  for (const [at, turn] of turns.entries()) {
     const { tokens } = turn;
     if (!tokens || tokens.generation.length === 0) continue;
     if (tokens.prefix_length < length) {
@@ -29,11 +57,12 @@ export function sequencesOf({ turns }: Pick<Trajectory, 'turns'>): TokenSequence
       length = tokens.prefix_length;
     }
     pieces.push({ ids: tokens.prompt_suffix, logProbs: null, spans: [] });
-    pieces.push({ ids: tokens.generation, logProbs: tokens.log_probs, spans: spansOf(turn) });
+    const sampled = { ids: tokens.generation, logProbs: tokens.log_probs, spans: spansOf(turn) };
+    pieces.push(at < shared.turns ? { ...sampled, logProbs: null, spans: [] } : sampled);
     length += tokens.prompt_suffix.length + tokens.generation.length;
   }
   if (pieces.length > 0) sequences.push(pieces);
-  return sequences.map(joined);
+  return sequences.filter((own) => own.some(({ logProbs }) => logProbs !== null)).map(joined);
 }
 
 /** Consecutive tokens; `logProbs` is null for tokens of a prompt. */

@@ -3,20 +3,22 @@ import { writeFile } from 'node:fs/promises';
 import { jsonText } from '@swefarm/shared';
 import { requireNoPictures } from '../../export/conversation.ts';
 import { type ExportFormat, NotExportable, trajectoryOf } from '../../export/format.ts';
+import type { LineChoice } from '../../export/lines.ts';
 import { openParquetShards } from '../../export/parquetshards.ts';
 import type { ExportedRollout } from '../../export/rollout.ts';
 import { openShards } from '../../export/shards.ts';
-import { sequencesOf, type TokenSequence } from './sequences.ts';
+import { segmentsOf, type TokenSequence } from './sequences.ts';
 
 export const tokenShards: ExportFormat = {
   description: 'token ids, loss masks and log-probabilities, in shards',
   forms: ['parquet', 'safetensors'],
+  lines: ['all', 'main'],
   shape: 'folder',
   open: (request) =>
     request.form === 'safetensors'
       ? openShards(request, {
           ending: 'safetensors',
-          rowsOf: labelled,
+          rowsOf: (rollout) => labelled(rollout, request.lines),
           groupBytes: SHARD_BYTES,
           shardBytes: SHARD_BYTES,
           facts: { tensors: ['offsets', 'input_ids', 'log_probs', 'version_index', 'loss_mask'] },
@@ -27,7 +29,7 @@ export const tokenShards: ExportFormat = {
         })
       : openParquetShards(request, {
           columns: COLUMNS,
-          rowsOf: parquetRows,
+          rowsOf: (rollout) => parquetRows(rollout, request.lines),
           groupBytes: GROUP_BYTES,
           stored: STORED,
         }),
@@ -38,6 +40,12 @@ const COLUMNS = {
   run_id: 'text',
   rollout_id: 'text',
   segment: 'int32',
+  line: 'text',
+  line_kind: 'text',
+  line_from: 'text',
+  shared_turns: 'int32',
+  line_count: 'int32',
+  line_weight: 'double',
   input_ids: ['int32'],
   loss_mask: ['int32'],
   log_probs: ['float'],
@@ -46,6 +54,7 @@ const COLUMNS = {
   reward: 'double',
   resolved: 'boolean',
   model: 'text',
+  agent: 'text',
   policy_version: 'text',
   tag: 'text',
   licence: 'text',
@@ -70,27 +79,27 @@ const GROUP_BYTES = 1024 ** 2;
 /** Bytes of a safetensors file, which is written at once. */
 const SHARD_BYTES = 8 * 1024 ** 2 * TOKEN_BYTES;
 
-function labelled(rollout: ExportedRollout): { rows: LabelledSequence[]; bytes: number } {
+function labelled(rollout: ExportedRollout, lines: LineChoice): { rows: LabelledSequence[]; bytes: number } {
   const trajectory = trajectoryOf(rollout, null);
   // Ids of pictures cannot be trained on, because the model server replaces them by embeddings.
   requireNoPictures(trajectory);
-  const sequences = sequencesOf(trajectory);
+  const segments = segmentsOf(trajectory, lines);
   const from = rollout.line.imported?.format;
-  if (sequences.length === 0) {
+  if (segments.length === 0) {
     const why =
       from === undefined ? 'ordinary runs store none, see --require-tokens' : `imported from ${from}`;
     throw new NotExportable(`without token ids: ${why}`);
   }
   const { imported: _imported, success: resolved, ...origin } = rollout.provenance;
-  const rows = sequences.map((sequence, segment) => ({
+  const rows = segments.map(({ sequence, facts }, segment) => ({
     ...sequence,
-    label: { ...origin, resolved, policy_versions: sequence.names, segment },
+    label: { ...origin, resolved, policy_versions: sequence.names, segment, ...facts },
   }));
-  return { rows, bytes: sequences.reduce((sum, { ids }) => sum + ids.length, 0) * TOKEN_BYTES };
+  return { rows, bytes: rows.reduce((sum, { ids }) => sum + ids.length, 0) * TOKEN_BYTES };
 }
 
-function parquetRows(rollout: ExportedRollout) {
-  const { rows, bytes } = labelled(rollout);
+function parquetRows(rollout: ExportedRollout, lines: LineChoice) {
+  const { rows, bytes } = labelled(rollout, lines);
   const columns = rows.map(({ ids, mask, logProbs, versions, names, label }) => ({
     ...label,
     input_ids: ids,

@@ -1,22 +1,36 @@
 /** The policy client of a rollout: it returns one answer per call and classifies every fault. */
-import { ContextOverflowError, type EndpointClient } from '@swefarm/policy';
+import { ContextOverflowError, type EndpointClient, type Post } from '@swefarm/policy';
 import { type PolicyConfig, type PolicyKey, RolloutFailure, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
-import type { ContextOverflow, Policy, PolicyReply } from '../agent.ts';
+import type { ContextOverflow, LineReply, PolicyOfLines } from '../agent.ts';
 import { untilServing } from '../deadline.ts';
 import { PolicyFault } from './fault.ts';
 import { redact, whyKeyWithheld, withoutUser } from './redact.ts';
 import { askUntilAnswered } from './requests.ts';
-import { openTurnContext, type PolicyDeps, type TurnContext, type TurnRequest } from './turncontext.ts';
+import {
+  type LazyTurnClient,
+  openTurnContext,
+  type PolicyDeps,
+  type TurnContext,
+  type TurnRequest,
+} from './turncontext.ts';
 
 /**
  * Opens the policy for one attempt, bound to the least loaded endpoint; dispose it to release the binding. `complete` throws RolloutFailure
  * `policy_*`, or the signal's reason when aborted. After a fault it may continue at another endpoint, without sampling received tokens
  * again in mode token-in. While the trainer pauses the policy, `complete` sends nothing and no clock runs.
  */
-export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Disposable {
+export function openPolicy(config: PolicyConfig, deps: PolicyDeps): PolicyOfLines & Disposable {
   const context = openTurnContext(config, deps);
   const { binding, received } = context;
+  const openLine: PolicyOfLines['openLine'] = (after) => {
+    const client = context.openLine(after);
+    return async (request) => {
+      using _awaiting = deps.awaiting?.();
+      return await requestTurn(context, request, client);
+    };
+  };
+  const only = openLine();
   return {
     get endpoint() {
       return withoutUser(binding.url);
@@ -24,10 +38,10 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
     config,
     pause: deps.followed.pause,
     throughput: () => ({ ...received }),
-    async complete(messages, tools, signal) {
-      using _awaiting = deps.awaiting?.();
-      return await requestTurn(context, { messages, tools, signal });
-    },
+    complete: (messages, tools, signal) => only({ messages, tools, signal }),
+    openLine,
+    modelLength: context.modelLength,
+    countTokens: (messages, tools, signal) => countTokens(context, { messages, tools, signal }),
     detokenize: (ids, signal) => detokenize(context.clientAt(binding.url), config.model, ids, signal),
     [Symbol.dispose]: () => binding[Symbol.dispose](),
   };
@@ -36,7 +50,8 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
 async function requestTurn(
   context: TurnContext,
   request: TurnRequest,
-): Promise<PolicyReply | ContextOverflow> {
+  openClient: LazyTurnClient,
+): Promise<LineReply | ContextOverflow> {
   const { binding, time } = context;
   const { followed, endpoints, apiKey } = context.deps;
   await untilServing(followed.pause, request.signal);
@@ -46,21 +61,35 @@ async function requestTurn(
   const versions = context.openVersions();
   let generated = (): number => 0;
   try {
-    const client = await context.turnClient();
+    const client = await openClient();
     generated = () => client.generatedTokens();
-    const { reply, tokensBefore } = await askUntilAnswered(context, request, versions, client);
-    endpoints.answered(binding.url);
+    const { reply, url, tokensBefore } = await askUntilAnswered(context, request, versions, client);
+    endpoints.answered(url);
     const { streamedTokens = 0, ...answer } = reply;
     const { generation_token_ids: ids, usage } = answer;
     context.addThroughput(ids?.length ?? usage?.completion_tokens ?? streamedTokens, seconds());
-    const made = await versions.finish(binding.url, ids && ids.length - tokensBefore);
-    return { ...answer, seconds: seconds(), endpoint: withoutUser(binding.url), ...made };
+    const made = await versions.finish(url, ids && ids.length - tokensBefore);
+    return { ...answer, seconds: seconds(), endpoint: withoutUser(url), ...made };
   } catch (error) {
     context.addThroughput(generated(), seconds());
     if (!(error instanceof ContextOverflowError)) throw toFailure(error, binding.url, apiKey);
     const message = redact(error.message, apiKey);
     return { context_overflow: true, of: error.of, message, seconds: seconds() };
   }
+}
+
+const COUNT_MS = 30_000;
+
+/** Returns the number of tokens of a prompt; null if only the server knows it, or if no answer comes within {@link COUNT_MS}. */
+async function countTokens(
+  context: TurnContext,
+  { messages, tools, signal }: TurnRequest,
+): Promise<number | null> {
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(COUNT_MS)]);
+  const client = context.clientAt(context.binding.url);
+  const { countTokens: count } = await context.turnClients();
+  const post: Post = (route, body) => client.postWhole(route, body, limited);
+  return (await count?.(messages, tools, post).catch(() => null)) ?? null;
 }
 
 function toFailure(error: unknown, url: string, apiKey: PolicyKey | null): unknown {

@@ -22,6 +22,8 @@ const backoffMs = exponentialBackoff(250, 8_000);
 
 type RequestState = {
   readonly context: TurnContext;
+  /** Endpoint of the last request: another line of requests may move the binding meanwhile. */
+  url: string;
   readonly request: TurnRequest;
   readonly versions: TurnVersions;
   readonly client: TurnClient;
@@ -36,7 +38,7 @@ type RequestState = {
 };
 
 /**
- * Returns the answer, and how many of its tokens existed before the last request. Throws the last PolicyFault when no retry is allowed, any
+ * Returns the answer, the endpoint that sent it, and how many of its tokens existed before the last request. Throws the last PolicyFault when no retry is allowed, any
  * other error at once, and the signal's reason when aborted.
  */
 export async function askUntilAnswered(
@@ -44,15 +46,17 @@ export async function askUntilAnswered(
   request: TurnRequest,
   versions: TurnVersions,
   client: TurnClient,
-): Promise<{ reply: TurnReply; tokensBefore: number }> {
+): Promise<{ reply: TurnReply; url: string; tokensBefore: number }> {
   const { followed, apiKey, log } = context.deps;
+  const { url } = context.binding;
   const counts = { tokensBefore: 0, answering: false, progressed: false, faults: 0 };
-  const state: RequestState = { context, request, versions, client, ...counts, left: new Map() };
+  const state: RequestState = { context, url, request, versions, client, ...counts, left: new Map() };
   using patience = openPatience(context.config.patience, followed.pause);
   for (let tries = 1; ; ) {
     await untilServing(followed.pause, request.signal);
     try {
-      return { reply: await askOnce(state), tokensBefore: state.tokensBefore };
+      const reply = await askOnce(state);
+      return { reply, url: state.url, tokensBefore: state.tokensBefore };
     } catch (error) {
       if (!(error instanceof PolicyFault)) throw error;
       await followed.refresh();
@@ -68,7 +72,7 @@ export async function askUntilAnswered(
       const wait_seconds = waitBefore(error, tries, left);
       if (wait_seconds === null) throw error;
       log.warn(
-        { endpoint: withoutUser(context.binding.url), class: error.failureClass, tries, wait_seconds },
+        { endpoint: withoutUser(state.url), class: error.failureClass, tries, wait_seconds },
         `policy request failed, retrying: ${redact(error.message, apiKey)}`,
       );
       tries++;
@@ -108,22 +112,23 @@ function waitBefore(fault: PolicyFault, tries: number, leftSeconds: number): num
 
 function countFault(state: RequestState, fault: PolicyFault): void {
   if (!ENDPOINT_FAULTS.has(fault.failureClass) || fault.busy) return;
-  const { binding, deps } = state.context;
+  const { deps } = state.context;
   state.faults++;
-  deps.endpoints.failed(binding.url, redact(fault.message, deps.apiKey));
+  deps.endpoints.failed(state.url, redact(fault.message, deps.apiKey));
 }
 
 async function askOnce(state: RequestState): Promise<TurnReply> {
   const { context, request, versions, client } = state;
   const { config, binding, deps, time } = context;
-  const { messages, tools, signal } = request;
+  const { messages, tools, signal, ...options } = request;
   // A trainer may serve new weights at other endpoints.
   binding.rebind();
+  state.url = binding.url;
   versions.onRequest();
   state.answering = false;
   state.tokensBefore = client.storedTokens();
   const post = createPost({
-    client: context.clientAt(binding.url),
+    client: context.clientAt(state.url),
     silenceSeconds: config.request_timeout,
     pause: deps.followed.pause,
     time,
@@ -134,7 +139,7 @@ async function askOnce(state: RequestState): Promise<TurnReply> {
     },
   });
   try {
-    return await askStreamedOrWhole(context, client, () => client.ask(messages, tools, post));
+    return await askStreamedOrWhole(context, client, () => client.ask(messages, tools, post, options));
   } catch (error) {
     const received = client.storedTokens() - state.tokensBefore;
     state.progressed = received > 0;
@@ -172,11 +177,14 @@ async function askStreamedOrWhole(
 function moveElsewhere(state: RequestState, fault: PolicyFault): boolean {
   const { binding, deps } = state.context;
   if (state.faults < (fault.failureClass === 'policy_silent' ? 1 : FAULTS_OF_ONE)) return false;
-  const from = binding.url;
+  const from = state.url;
   state.left.set(from, fault.retry);
+  // Another line of requests of this rollout has moved the binding meanwhile.
+  const isMoved = binding.url !== from && !state.left.has(binding.url);
   const passing = fault.retry === 'patience';
   const lost = [...state.left].flatMap(([url, rule]) => (rule === 'patience' ? [] : [url]));
-  if (!binding.move(new Set(state.left.keys())) && !(passing && binding.move(new Set(lost)))) return false;
+  const move = () => binding.move(new Set(state.left.keys())) || (passing && binding.move(new Set(lost)));
+  if (!isMoved && !move()) return false;
   state.faults = 0;
   deps.log.warn(
     { from: withoutUser(from), to: withoutUser(binding.url), class: fault.failureClass },

@@ -1,5 +1,12 @@
 /** The parts of a policy client that all turns of one attempt share. */
-import { createEndpointClient, type EndpointClient, openTurnClient, type TokenLimits } from '@swefarm/policy';
+import {
+  type Continued,
+  createEndpointClient,
+  type EndpointClient,
+  openTurnClients,
+  type TokenLimits,
+  type TurnClient,
+} from '@swefarm/policy';
 import {
   createLazy,
   type Message,
@@ -29,11 +36,17 @@ export type PolicyDeps = {
   time?: Time;
 };
 
+/** `answer` and `maxTokens`: as in the options of a turn client. */
 export type TurnRequest = {
   messages: readonly Message[];
   tools: readonly ToolDefinition[];
   signal: AbortSignal;
+  answer?: number;
+  maxTokens?: number | null;
 };
+
+/** Opens the turn client of one line of requests, at its first request. */
+export type LazyTurnClient = () => Promise<TurnClient>;
 
 export type TurnContext = ReturnType<typeof openTurnContext>;
 
@@ -42,7 +55,9 @@ export function openTurnContext(config: PolicyConfig, deps: PolicyDeps) {
   const { rolloutId, apiKey, limits, time = REAL_TIME } = deps;
   const binding = bindEndpoint(config, deps);
   const modelLength = async () => (await servedModel(binding.url, config.model, apiKey)).length;
-  const client = createLazy(() => openTurnClient(config, { rolloutId, limits: { ...limits, modelLength } }));
+  const clients = createLazy(() =>
+    openTurnClients(config, { rolloutId, limits: { ...limits, modelLength } }),
+  );
   const received = { tokens: 0, seconds: 0 };
   return {
     config,
@@ -59,7 +74,12 @@ export function openTurnContext(config: PolicyConfig, deps: PolicyDeps) {
     time,
     clientAt: cachedClient(deps),
     openVersions: createVersions(config, deps),
-    turnClient: client.get,
+    turnClients: clients.get,
+    modelLength,
+    /** @param after the answer that the line continues; absent: the line begins with a whole prompt */
+    openLine(after?: Continued): LazyTurnClient {
+      return createLazy(async () => (await clients.get()).open(after)).get;
+    },
   };
 }
 
