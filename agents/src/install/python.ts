@@ -116,7 +116,10 @@ async function removeAll(folder: string, patterns: readonly string[]): Promise<v
   }
 }
 
-async function copyPrograms({ python, programs }: PythonLock, root: string, folder: string) {
+async function copyPrograms({ python, programs, data }: PythonLock, root: string, folder: string) {
+  for (const path of data) {
+    await cp(join(root, path), join(folder, path.replace(/^usr\//, '')), { recursive: true });
+  }
   const copied = programs.map((path) => `programs/${basename(path)}`);
   for (const [index, path] of programs.entries())
     await cp(join(root, path), join(folder, copied[index] ?? ''));

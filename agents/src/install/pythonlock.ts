@@ -15,8 +15,8 @@ export const PythonWish = z.strictObject({
   /** Requirements as pip reads them. */
   requirements: z.array(z.string()).min(1),
   /**
-   * Python packages that the agent declares and does not import with the command of its card. `NAME==VERSION` for a package without a
-   * wheel.
+   * Python packages that the agent declares and does not import with the command of its card. `NAME==VERSION`: the resolver gets an empty
+   * package of this version, so the dependencies of the package are left out too, and the package needs no wheel.
    */
   without: z.array(z.string().regex(/^[\w.-]+(==[\w.]+)?$/)).default([]),
 });
@@ -39,6 +39,8 @@ export const PythonLock = LockFrame.extend({
   wheels: z.array(z.strictObject({ name: packageName, version: z.string(), sha256 })),
   /** Programs of the Debian packages that are copied to `programs`. */
   programs: z.array(SafePath).default([]),
+  /** Files and folders of the Debian packages that are copied to the same place, without `usr`. */
+  data: z.array(SafePath).default([]),
   /** Patterns of paths below the folder of Python packages that are removed; `**` stands for any folders. */
   drop: z.array(SafePath).default([]),
   /** Folders of a checkout that are copied to `src`, for an agent that is on no registry, with the digest of the folders. */

@@ -12,6 +12,7 @@ import { z } from 'zod';
 import type { App } from '../access/app.ts';
 import type { RouteDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
+import { documented } from './answers.ts';
 import {
   Encoding,
   giveInput,
@@ -21,8 +22,7 @@ import {
   SessionParams,
   unknownSession,
   WaitSeconds,
-} from '../sessions/inputs.ts';
-import { documented } from './answers.ts';
+} from './giveinput.ts';
 
 const Seq = z.number().int().positive().meta({ description: 'counted by the caller from 1, without gaps' });
 

@@ -9,16 +9,10 @@ import type { App } from '../access/app.ts';
 import { findCaller } from '../access/callers.ts';
 import { requireInstanceAllowed, requireWithinCeilings } from '../access/ceilings.ts';
 import type { GatewayDeps, RouteDeps } from '../access/deps.ts';
-import {
-  requireSession,
-  SessionParams,
-  unknownSession,
-  WaitSeconds,
-  whileConnected,
-} from '../sessions/inputs.ts';
 import { describeSession, openSession, SessionRequest, sessionIdOf } from '../sessions/open.ts';
 import { awaitVerdict, SessionVerdict } from '../sessions/result.ts';
 import { documented } from './answers.ts';
+import { requireSession, SessionParams, unknownSession, WaitSeconds, whileConnected } from './giveinput.ts';
 
 const SubmitRequest = z.strictObject({ wait_s: WaitSeconds }).prefault({});
 

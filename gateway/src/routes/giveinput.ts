@@ -14,7 +14,7 @@ import { z } from 'zod';
 import type { GatewayDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
 import { closedSignal } from '../calls/callconnection.ts';
-import { awaitVerdict, SessionVerdict } from './result.ts';
+import { awaitVerdict, SessionVerdict } from '../sessions/result.ts';
 
 export const SessionParams = z.object({ id: z.string().regex(/^[a-z][0-9a-z]{3,40}$/) });
 
