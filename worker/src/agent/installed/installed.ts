@@ -4,24 +4,13 @@
  */
 import { type AgentStart, fillCard } from '@swefarm/agents';
 import { createRecorderServer, openRecorder, type Recorder } from '@swefarm/recorder';
+import { type ExecResult, isCausedByCode, requireOwnKills } from '@swefarm/sandbox';
 import {
-  type Container,
-  type ExecResult,
-  isCausedByCode,
-  requireOwnKills,
-  type Suspect,
-} from '@swefarm/sandbox';
-import {
-  type AgentCard,
-  type AgentOutput,
   allTurns,
   type ExitStatus,
-  type InstalledAgent,
-  type Log,
   newId,
   RolloutFailure,
   type Trajectory,
-  type Turn,
   waitAtMost,
 } from '@swefarm/shared';
 import type { AgentEnd, AgentTask, PolicyOfLines } from '../agent.ts';
