@@ -17,6 +17,7 @@ import { pageRoutes } from './routes/page.ts';
 import { policyRoutes } from './routes/policy.ts';
 import { rolloutRoutes } from './routes/rollouts.ts';
 import { runRoutes } from './routes/runs.ts';
+import { sessionInputRoutes } from './routes/sessioninputs.ts';
 import { sessionRoutes } from './routes/sessions.ts';
 
 export type { GatewayDeps } from './access/deps.ts';
@@ -36,6 +37,7 @@ const ROUTES: readonly Routes[] = [
   rolloutRoutes,
   runRoutes,
   sessionRoutes,
+  sessionInputRoutes,
 ];
 
 /** Time in which a request must arrive. The time until the answer is not limited. */

@@ -88,6 +88,7 @@ test('answers of the gateway match the document', { timeout: 120_000 }, async ()
   await askPage(ask, farm, run_id, done);
   await askPolicies(ask);
   await askSessions(ask, farm);
+  await askSessionInputs(ask, farm);
   await askDamaged(ask, farm, config.redis_prefix);
   await askRefusals(ask);
   await askWithRedisAway(contract);
@@ -230,6 +231,34 @@ async function askSessions(ask: Ask, farm: Farm): Promise<void> {
   await ask('GET /v1/sessions/{id}', 200, { params });
   await ask('DELETE /v1/sessions/{id}', 200, { params });
   await ask('DELETE /v1/sessions/{id}', 404, { params: { id: 's000' } });
+}
+
+async function askSessionInputs(ask: Ask, { sessions, runs }: Farm): Promise<void> {
+  const body = { request_id: 'inputs', instance: INSTANCE, inputs: 'all', clock: 'commands' };
+  const { session_id: id } = await ask('POST /v1/sessions', 200, { body });
+  await ask('POST /v1/sessions', 409, { body: { ...body, clock: 'wall' } });
+  // Workers of an earlier version leave the session to others.
+  expect(await runs.get(id)).toMatchObject({ needs: 2 });
+  const params = { id };
+  const clock = 'POST /v1/sessions/{id}/clock';
+  expect(await ask(clock, 200, { params, body: { paused: true } })).toMatchObject({ paused: true });
+  await sessions.open(id, 'w1', 'c1');
+  const inputs = [
+    ['POST /v1/sessions/{id}/files/write', { path: '/x', data: 'AP8=', encoding: 'base64' }],
+    ['POST /v1/sessions/{id}/files/read', { path: '/x' }],
+    ['POST /v1/sessions/{id}/diff', {}],
+    ['POST /v1/sessions/{id}/commands', { command: 'ls', cwd: '/', env: { A: 'b' }, raw_bytes: 9 }],
+  ] as const;
+  for (const [at, [route, input]] of inputs.entries()) {
+    const request = { params, body: { ...input, seq: at + 1, wait_s: 0 } };
+    await ask(route, 200, request);
+    await ask(clock, 409, { params, body: { paused: true } });
+    const answer = { seq: at + 1, observation: '', exit_code: null, seconds: 0, note: null };
+    await sessions.reply(id, { ...answer, content: { bytes: 2, head_bytes: null } }, Buffer.from([0, 255]));
+    expect(await ask(route, 200, request)).toMatchObject({ content: { data: 'AP8=', encoding: 'base64' } });
+    await ask(route, 400, { params, body: { ...request.body, more: 1 } });
+    await ask(route, 404, { ...request, params: { id: 's000' } });
+  }
 }
 
 /** Stores a result and a run of another version: lists report them as unreadable, and a direct request for the result gets 500. */

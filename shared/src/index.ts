@@ -128,7 +128,20 @@ export {
   type SamplingKey,
   turnSeed,
 } from './records/sampling.ts';
-export { SessionAnswer, SessionEnd, SessionInput, SessionState } from './records/session.ts';
+export {
+  AnswerContent,
+  InputError,
+  SandboxPath,
+  SESSION_FILE_BYTES,
+  SESSION_INPUTS_LEVEL,
+  SESSION_OUTPUT_BYTES,
+  SessionAnswer,
+  SessionClock,
+  SessionEnd,
+  SessionInput,
+  SessionInputs,
+  SessionState,
+} from './records/session.ts';
 export { RUN_SETTINGS, type RunSetting } from './records/setting.ts';
 export { successOf } from './records/success.ts';
 export { TOOL_PARSERS, type ToolParser } from './records/toolparsers.ts';
@@ -176,7 +189,7 @@ export {
   RunCounts,
   UnreadableResult,
 } from './redis/results.ts';
-export type { PostedCommand } from './redis/sessions.ts';
+export type { ClockReply, DriverReply, PostedCommand } from './redis/sessions.ts';
 export { authorizationAt, keyAt, originOf, originsOf, type PolicyKey } from './security/policykey.ts';
 export { Secret } from './security/secret.ts';
 export { type Ending, onAbort, untilAborted, waitAtMost, whenAborted } from './waiting/abort.ts';

@@ -35,11 +35,11 @@ test('driver and worker exchange commands and answers; repetitions change nothin
   expect(await sessions.open(id, 'w1', 'one')).toBe('open');
   expect(await sessions.state(id)).toMatchObject({ state: 'open' });
   const one = await sessions.next(id, holder, 0, 60_000, signal);
-  expect(one).toEqual({ status: 'input', seq: 1, input: command('one') });
+  expect(one).toEqual({ status: 'input', pausedMs: 0, seq: 1, input: command('one'), content: null });
   const answered = sessions.answer(id, 1, 60_000);
   await sessions.reply(id, answer(1, 'first'));
   await sessions.reply(id, answer(1, 'never'));
-  expect(await answered).toEqual({ status: 'answer', answer: answer(1, 'first') });
+  expect(await answered).toEqual({ status: 'answer', answer: answer(1, 'first'), content: null });
 
   // A notification ends the wait early.
   const two = sessions.next(id, holder, 1, 600_000, signal);
@@ -51,7 +51,9 @@ test('driver and worker exchange commands and answers; repetitions change nothin
   expect(await sessions.post(id, 0, SUBMIT)).toEqual({ status: 'posted' });
   expect(await sessions.post(id, 0, SUBMIT)).toEqual({ status: 'posted' });
   expect(await sessions.post(id, 4, command('late'))).toEqual({ status: 'submitted' });
-  expect(await sessions.next(id, holder, 2, 0, signal)).toEqual({ status: 'input', seq: 3, input: SUBMIT });
+  expect(await sessions.next(id, holder, 2, 0, signal)).toMatchObject({
+    ...{ status: 'input', seq: 3, input: SUBMIT },
+  });
   await sessions.end(id, 'submitted');
   await sessions.end(id, 'failed');
   expect(await sessions.state(id)).toMatchObject({

@@ -100,5 +100,9 @@ own() { # Gym's own programs read what `swefarm rollout --output-format gym` wro
   node testkit/clients/gym/own.ts --venv "$venvs/gym-0.7.0" --runtime docker
 }
 step "nemo-gym 0.7.0 profiles and aggregates our own files" own
+sandboxes() { # classes over sessions, driven by the projects that they are for
+  bash testkit/clients/sandbox/setup.sh "$venvs" && node testkit/clients/sandbox/run.ts --venvs "$venvs" --runtime docker
+}
+step 'mini-swe-agent, SWE-ReX, OpenHands SDK and nemo-gym in sandboxes of the farm' sandboxes
 
 summary

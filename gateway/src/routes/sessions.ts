@@ -1,33 +1,18 @@
 /**
- * Routes of sessions: a trainer's agent loop opens a session, sends commands one at a time, and submits. All requests are idempotent.
- * Commands and heartbeats renew the lease of the session. When the lease expires, the sandbox of the session is removed.
+ * Routes of sessions: a trainer's agent loop opens a session, sends inputs one at a time (sessioninputs.ts), and submits. All requests are
+ * idempotent. Inputs and heartbeats renew the lease of the session. When the lease expires, the sandbox of the session is removed.
  */
-import { type Farm, type PostedCommand, SessionAnswer, SessionEnd, SessionState } from '@swefarm/shared';
+import { type Farm, SessionState } from '@swefarm/shared';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { App } from '../access/app.ts';
 import { findCaller } from '../access/callers.ts';
 import { requireInstanceAllowed, requireWithinCeilings } from '../access/ceilings.ts';
 import type { GatewayDeps, RouteDeps } from '../access/deps.ts';
-import { Refusal } from '../access/refusal.ts';
-import { closedSignal } from '../calls/callconnection.ts';
 import { describeSession, openSession, SessionRequest, sessionIdOf } from '../sessions/open.ts';
 import { awaitVerdict, SessionVerdict } from '../sessions/result.ts';
 import { documented } from './answers.ts';
-
-const SessionParams = z.object({ id: z.string().regex(/^[a-z][0-9a-z]{3,40}$/) });
-
-const WaitSeconds = z.number().min(0).max(600).default(60).meta({
-  description:
-    'how long the call waits before it answers that there is nothing yet; the caller then repeats it',
-});
-
-const CommandRequest = z.strictObject({
-  seq: z.number().int().positive().meta({ description: 'counted by the caller from 1, without gaps' }),
-  command: z.string().max(1_000_000),
-  timeout_s: z.number().positive().optional(),
-  wait_s: WaitSeconds,
-});
+import { requireSession, SessionParams, unknownSession, WaitSeconds, whileConnected } from './giveinput.ts';
 
 const SubmitRequest = z.strictObject({ wait_s: WaitSeconds }).prefault({});
 
@@ -38,12 +23,6 @@ const OpenedSession = SessionState.extend({
 });
 
 const SessionWithVerdict = SessionState.extend({ result: SessionVerdict.nullable() });
-
-const CommandReply = z.union([
-  SessionAnswer.extend({ state: z.literal('answered') }),
-  z.object({ state: z.literal('waiting'), seq: z.number().int() }),
-  z.object({ state: z.literal('ended'), end: SessionEnd.nullable(), result: SessionVerdict.nullable() }),
-]);
 
 const SubmitReply = z.union([
   z.object({ state: z.literal('ended'), result: SessionVerdict }),
@@ -72,12 +51,6 @@ export function sessionRoutes(app: App, deps: RouteDeps): void {
   );
   app.delete('/v1/sessions/:id', documented('Cancel a session', SessionState, { params }, 404), (request) =>
     cancel(farm, request.params.id),
-  );
-  const command = { params, body: CommandRequest };
-  app.post(
-    '/v1/sessions/:id/commands',
-    documented('Give a command and wait for its answer', CommandReply, command, 404, 409, 410),
-    (request, reply) => runCommand(deps, request.params.id, request.body, reply),
   );
   const submission = { params, body: SubmitRequest };
   app.post(
@@ -123,24 +96,6 @@ async function cancel(farm: Farm, id: string): Promise<SessionState> {
   return await requireSession(farm, id);
 }
 
-async function runCommand(
-  deps: GatewayDeps,
-  id: string,
-  { seq, command, timeout_s, wait_s }: z.infer<typeof CommandRequest>,
-  reply: FastifyReply,
-): Promise<z.infer<typeof CommandReply>> {
-  const { farm } = deps;
-  const posted = await farm.sessions.post(id, seq, { kind: 'command', command, timeout: timeout_s ?? null });
-  if (posted.status === 'ended' || posted.status === 'submitted') return await describeEnd(farm, id);
-  requirePosted(posted, id, seq);
-  const answer = await whileConnected(deps, id, reply, (signal) =>
-    farm.sessions.answer(id, seq, wait_s * 1000, signal),
-  );
-  if (answer?.status === 'answer') return { state: 'answered', ...answer.answer };
-  if (answer === null || answer.status === 'waiting') return { state: 'waiting', seq };
-  return await describeEnd(farm, id);
-}
-
 async function submit(
   deps: GatewayDeps,
   id: string,
@@ -157,55 +112,4 @@ async function submit(
     awaitVerdict(farm, state.rollout_id, waitSeconds * 1000, signal),
   );
   return result ? { state: 'ended', result } : { state: 'grading' };
-}
-
-async function requireSession(farm: Farm, id: string): Promise<SessionState> {
-  const state = await farm.sessions.state(id);
-  if (!state) throw unknownSession(id);
-  return state;
-}
-
-/** Returns the answer for a session that accepts no more commands. */
-async function describeEnd(farm: Farm, id: string) {
-  const { rollout_id, end } = await requireSession(farm, id);
-  const noSignal = new AbortController().signal;
-  return { state: 'ended' as const, end, result: await awaitVerdict(farm, rollout_id, 0, noSignal) };
-}
-
-function requirePosted(posted: PostedCommand, id: string, seq: number): void {
-  const refuse = (status: number, code: string, text: string): Refusal =>
-    new Refusal(status, code, `seq: ${text}`, { field: 'seq' });
-  if (posted.status === 'gone') throw unknownSession(id);
-  if (posted.status === 'differs') throw refuse(409, 'seq_differs', `another command has the number ${seq}`);
-  if (posted.status === 'forgotten')
-    throw refuse(410, 'seq_forgotten', `the answer to command ${seq} has expired`);
-  if (posted.status !== 'gap') return;
-  const { posted: count } = posted;
-  throw refuse(409, 'seq_gap', `expected ${count + 1}: the session has ${count} commands`);
-}
-
-const unknownSession = (id: string): Refusal =>
-  new Refusal(404, 'session_unknown', `unknown session ${id}: it was never opened, or ended long ago`, {
-    field: 'id',
-  });
-
-const RENEW_MS = 1_000;
-
-/** Runs `wait` and renews the lease meanwhile. Returns null if the caller disconnects or the gateway stops before `wait` ends. */
-async function whileConnected<T>(
-  { farm, signal: stopping }: GatewayDeps,
-  id: string,
-  reply: FastifyReply,
-  wait: (signal: AbortSignal) => Promise<T>,
-): Promise<T | null> {
-  const signal = AbortSignal.any([stopping, closedSignal(reply)]);
-  const timer = setInterval(() => void farm.sessions.renew([id]).catch(() => undefined), RENEW_MS);
-  try {
-    return await wait(signal);
-  } catch (error) {
-    if (signal.aborted) return null;
-    throw error;
-  } finally {
-    clearInterval(timer);
-  }
 }

@@ -11,6 +11,9 @@ import {
   RunRecord,
   rolloutId,
   SandboxConfig,
+  SESSION_INPUTS_LEVEL,
+  SessionClock,
+  SessionInputs,
   SwefarmError,
 } from '@swefarm/shared';
 import { z } from 'zod';
@@ -32,6 +35,12 @@ export const SessionRequest = z.strictObject({
   agent: Row.optional(),
   sandbox: Row.optional(),
   evaluation: Row.optional(),
+  /** `all`: the driver also reads and writes files, or asks for raw output, the patch or the clock. Needs a worker of level 2. */
+  inputs: SessionInputs.default('commands'),
+  clock: SessionClock.default('wall').meta({
+    description:
+      'what time_limit counts: all time, or only that in which the sandbox works, without the time of the model',
+  }),
   /** Seconds without a call or a heartbeat after which the sandbox is removed. */
   lease_s: z.number().min(2).max(3600).default(120),
   /** Seconds for which the farm stores the result. */
@@ -48,6 +57,8 @@ type DescribedSession = {
   session_id: string;
   rollout_id: string;
   lease_ms: number;
+  inputs: SessionRequest['inputs'];
+  clock: SessionRequest['clock'];
   record: RunRecord;
   instance: Instance;
 };
@@ -64,8 +75,11 @@ export async function describeSession(
 ): Promise<DescribedSession> {
   const { instance, settings } = await instanceAndSettings(deps, request, caller.run);
   const sessionId = sessionIdOf(caller.name, request.request_id);
+  const { inputs, clock } = request;
+  const isBasic = inputs === 'commands' && clock === 'wall';
   const raw = {
     format: 'swefarm-run-1',
+    ...(isBasic ? {} : { needs: SESSION_INPUTS_LEVEL }),
     run_id: sessionId,
     created_at: new Date().toISOString(),
     kind: 'session',
@@ -88,6 +102,7 @@ export async function describeSession(
     session_id: sessionId,
     rollout_id: rolloutId(sessionId, instance.instance_id, 0),
     lease_ms: request.lease_s * 1000,
+    ...{ inputs, clock },
     record: parsed.data,
     instance,
   };
@@ -99,16 +114,22 @@ export async function describeSession(
  * @throws Refusal 409 `session_differs`: the session has another instance or other settings
  */
 export async function openSession(farm: Farm, session: DescribedSession): Promise<void> {
-  const { record, instance, session_id, rollout_id, lease_ms } = session;
+  const { record, instance, session_id, rollout_id, lease_ms, inputs, clock } = session;
   try {
     // The session is written before the job: a worker that finds no session for a job assumes that the driver died.
-    await farm.sessions.create({ session_id, rollout_id, lease_ms });
+    await farm.sessions.create({ session_id, rollout_id, lease_ms, inputs, clock });
     await submit(farm, { record, instances: [instance] });
   } catch (error) {
     if (!(error instanceof SwefarmError) || error.code !== 'run_differs') throw error;
-    const message = 'request_id: this session was opened with another instance or other settings';
-    throw new Refusal(409, 'session_differs', message, { field: 'request_id', cause: error });
+    throw differs(error);
   }
+  const state = await farm.sessions.state(session_id);
+  if (state && (state.inputs !== inputs || state.clock !== clock)) throw differs();
+}
+
+function differs(cause?: unknown): Refusal {
+  const message = 'request_id: this session was opened with another instance or other settings';
+  return new Refusal(409, 'session_differs', message, { field: 'request_id', cause });
 }
 
 export const sessionIdOf = (caller: string, requestId: string): string =>

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import threading
 import uuid
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping, Optional
 
-from .farm import Farm, FarmError, FarmRefusal, in_thread
-
-logger = logging.getLogger(__name__)
+from swefarm.farm import Farm, FarmError, FarmRefusal, in_thread
+from swefarm.hearts import Hearts
 
 #: Seconds without a heartbeat after which the farm removes a sandbox.
 LEASE_S = 60.0
@@ -70,55 +67,7 @@ class Session:
         return f"/v1/sessions/{self.session_id}"
 
 
-class _Hearts:
-    """One thread that renews the leases of all sessions of this process."""
-
-    def __init__(self) -> None:
-        self._sessions: dict[str, Session] = {}
-        self._every_s = LEASE_S / 4
-        self._thread: Optional[threading.Thread] = None
-        self._guard = threading.Lock()
-        self._sooner = threading.Event()
-
-    def keep(self, session: Session, lease_s: float) -> None:
-        with self._guard:
-            self._sessions[session.session_id] = session
-            if lease_s / 4 < self._every_s:
-                self._every_s = lease_s / 4
-                self._sooner.set()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._beat, name="swefarm-hearts", daemon=True)
-                self._thread.start()
-
-    def forget(self, session_id: str) -> None:
-        with self._guard:
-            self._sessions.pop(session_id, None)
-
-    def beats_for(self, session_id: str) -> bool:
-        with self._guard:
-            return session_id in self._sessions
-
-    def _beat(self) -> None:
-        while True:
-            self._sooner.wait(self._every_s)
-            self._sooner.clear()
-            with self._guard:
-                farms: dict[str, list[Session]] = {}
-                for session in self._sessions.values():
-                    farms.setdefault(session.farm.url, []).append(session)
-            for sessions in farms.values():
-                ids = [session.session_id for session in sessions]
-                try:
-                    alive = set(sessions[0].farm.once("POST", "/v1/sessions/heartbeat", {"session_ids": ids}, 10)["alive"])
-                except Exception as error:  # The lease lasts four heartbeats, so the next one may succeed in time.
-                    logger.warning("swefarm: no heartbeat: %s", error)
-                    continue
-                for session in sessions:
-                    if session.session_id not in alive:
-                        self.forget(session.session_id)
-
-
-hearts = _Hearts()
+hearts = Hearts(LEASE_S)
 _opened: dict[str, int] = {}
 
 

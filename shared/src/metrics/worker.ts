@@ -26,6 +26,11 @@ export const WORKER_METRICS = {
     'Tokens, also of failed attempts: prompt or completion.',
     'side',
   ),
+  sessionInputs: counter(
+    'swefarm_session_inputs_total',
+    'Answered inputs of sessions: command, write, read or diff.',
+    'kind',
+  ),
   agentRequests: counter(
     'swefarm_agent_requests_total',
     'Requests of agents that come as programs: requests (all), whole (prompt rendered again), repeated, repaired, refused.',

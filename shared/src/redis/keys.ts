@@ -129,6 +129,8 @@ const sessionKeys = (key: Key, id: string) => ({
   commands: key('session', id, 'commands'),
   /** Hash | as RUN | number → answer. */
   answers: key('session', id, 'answers'),
+  /** Hash | as RUN | `in:number` → bytes of a file to write; `out:number` → bytes of the last answer. */
+  contents: key('session', id, 'contents'),
 });
 
 const callKeys = (key: Key) => ({

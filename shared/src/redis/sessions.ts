@@ -1,6 +1,14 @@
 /** Stores sessions in Redis: a record with a lease, a stream of the driver's commands, and the answers. Nodes need no open port. */
+import type { z } from 'zod';
 import { parseRolloutId } from '../records/ids.ts';
-import { SessionAnswer, SessionEnd, SessionInput, SessionState } from '../records/session.ts';
+import {
+  SessionAnswer,
+  type SessionClock,
+  SessionEnd,
+  SessionInput,
+  type SessionInputs,
+  SessionState,
+} from '../records/session.ts';
 import { poll } from '../waiting/poll.ts';
 import { exponentialBackoff } from '../waiting/retry.ts';
 import { parseCommitted } from './commit.ts';
@@ -15,18 +23,25 @@ export type PostedCommand =
   | { status: 'submitted' | 'differs' | 'gone' };
 
 export type DriverReply =
-  | { status: 'answer'; answer: SessionAnswer }
+  | { status: 'answer'; answer: SessionAnswer; content: Buffer | null }
+  /** The answer is stored, its content is not: a later input was answered. */
+  | { status: 'forgotten' }
   | { status: 'ended' | 'waiting' | 'gone' };
 
+/** `pausedMs`: time in which the clock of the session has stood still so far. */
 export type NextCommand =
-  | { status: 'input'; seq: number; input: SessionInput }
-  /** `gone`: the record expired, or the session is assigned to another attempt. */
-  | { status: 'none' | 'gone' };
+  | { status: 'input'; pausedMs: number; seq: number; input: SessionInput; content: Buffer | null }
+  | { status: 'none'; pausedMs: number }
+  /** The record expired, or the session is assigned to another attempt. */
+  | { status: 'gone' };
+
+/** The reply of session_clock.lua. `busy`: an input has no answer yet. */
+export type ClockReply = 'ok' | 'busy' | 'ended' | 'gone';
 
 /** The reply of session_open.lua. */
 type Opening = 'open' | 'lost' | 'expired' | 'gone';
 /** The reply of session_next.lua. */
-type NextReply = ['command', number, string] | ['none' | 'gone' | 'expired'];
+type NextReply = ['command', number, number, string] | ['none' | 'expired', number] | ['gone'];
 /** Pseudo number of a command, to check only the lease. */
 const LEASE_ONLY = -1;
 /** Number of stored commands and answers; a driver repeats only its last commands. */
@@ -38,19 +53,30 @@ const NOTIFICATION_LIFE_S = 60;
 /** Pauses in ms between two reads: short at first, because most commands take milliseconds. */
 const pauseMs = exponentialBackoff(2, 100, 1.3);
 
+type NewSession = {
+  session_id: string;
+  rollout_id: string;
+  lease_ms: number;
+  inputs?: z.infer<typeof SessionInputs>;
+  clock?: z.infer<typeof SessionClock>;
+};
+
 export class Sessions extends Part {
   readonly #create = this.script('session_create');
   readonly #renew = this.script('session_renew');
   readonly #post = this.script('session_post');
   readonly #open = this.script('session_open');
-  readonly #next = this.script('session_next');
+  readonly #next = this.script('session_time', 'session_next');
+  readonly #reply = this.script('session_reply');
+  readonly #clock = this.script('session_time', 'session_clock');
   readonly #listening = new Map<string, Notifications>();
 
   /** Creates a session or renews its lease; true if the session is new. */
-  async create(session: { session_id: string; rollout_id: string; lease_ms: number }): Promise<boolean> {
-    const { session_id: id, rollout_id, lease_ms } = session;
+  async create(session: NewSession): Promise<boolean> {
+    const { session_id: id, rollout_id, lease_ms, inputs = 'commands', clock = 'wall' } = session;
     const names = [this.keys.session(id).record, this.keys.sessions];
-    const reply = await this.#create(names, [id, lease_ms, LIFE_MS, 'rollout_id', rollout_id]);
+    const fields = Object.entries({ rollout_id, inputs, clock }).flat();
+    const reply = await this.#create(names, [id, lease_ms, LIFE_MS, ...fields]);
     return (reply as number[])[0] === 1;
   }
 
@@ -68,6 +94,9 @@ export class Sessions extends Part {
       said: Number(hash.said),
       answered: Number(hash.answered),
       lease_seconds: Number(hash.lease_ms) / 1000,
+      inputs: hash.inputs ?? 'commands',
+      clock: hash.clock ?? 'wall',
+      paused: hash.paused_at !== undefined,
     });
   }
 
@@ -76,18 +105,26 @@ export class Sessions extends Part {
     const alive = await Promise.all(
       ids.map((id) => {
         const of = this.keys.session(id);
-        return this.#renew([of.record, this.keys.sessions, of.commands, of.answers], [id, LIFE_MS]);
+        return this.#renew(
+          [of.record, this.keys.sessions, of.commands, of.answers, of.contents],
+          [id, LIFE_MS],
+        );
       }),
     );
     return ids.filter((_, index) => alive[index] === 1);
   }
 
-  /** Posts command number `seq`, counted from 1 without gaps, or the submission (0). A repeated post has no effect. */
-  async post(id: string, seq: number, input: SessionInput): Promise<PostedCommand> {
+  /**
+   * Posts input number `seq`, counted from 1 without gaps, or the submission (0). A repeated post has no effect.
+   *
+   * @param content the bytes of an input `write`
+   */
+  async post(id: string, seq: number, input: SessionInput, content?: Buffer): Promise<PostedCommand> {
     await this.renew([id]);
     const of = this.keys.session(id);
     const text = JSON.stringify(SessionInput.parse(input));
-    const reply = await this.#post([of.record, of.commands], [seq, text, STORED_ANSWERS, LIFE_MS]);
+    const entry = [seq, text, STORED_ANSWERS, LIFE_MS, ...(content ? [content] : [])];
+    const reply = await this.#post([of.record, of.commands, of.contents], entry);
     const [status, detail] = reply as [string, string];
     if (status === 'posted') {
       if (detail) {
@@ -115,7 +152,7 @@ export class Sessions extends Part {
         redis.hget(committed, rollout),
         redis.hget(of.answers, String(seq)),
       ]);
-      if (text !== null) return { status: 'answer', answer: SessionAnswer.parse(JSON.parse(text)) };
+      if (text !== null) return await this.#withContent(id, SessionAnswer.parse(JSON.parse(text)));
       return ended !== null || winner !== null ? { status: 'ended' } : null;
     };
     return (await poll(look, { pauseMs, withinMs: blockMs, signal })) ?? { status: 'waiting' };
@@ -145,15 +182,21 @@ export class Sessions extends Part {
     return (await this.#askNext(id, claim, LEASE_ONLY))[0] === 'expired';
   }
 
-  async reply(id: string, answer: SessionAnswer): Promise<void> {
+  /** Returns the time in ms in which the clock of the session has stood still so far; 0 if the session has another attempt. */
+  async pausedMs(id: string, claim: string): Promise<number> {
+    return (await this.#askNext(id, claim, LEASE_ONLY))[1] ?? 0;
+  }
+
+  /** Stops the clock of a session until it is started, or until the next input. */
+  async setClock(id: string, paused: boolean): Promise<ClockReply> {
+    await this.renew([id]);
+    return (await this.#clock([this.keys.session(id).record], [paused ? 1 : 0])) as ClockReply;
+  }
+
+  async reply(id: string, answer: SessionAnswer, content?: Buffer): Promise<void> {
     const of = this.keys.session(id);
-    await this.redis
-      .multi()
-      .hsetnx(of.answers, String(answer.seq), JSON.stringify(answer))
-      .hdel(of.answers, String(answer.seq - STORED_ANSWERS))
-      .pexpire(of.answers, LIFE_MS)
-      .hset(of.record, 'answered', answer.seq)
-      .exec();
+    const stored = [answer.seq, JSON.stringify(answer), STORED_ANSWERS, LIFE_MS];
+    await this.#reply([of.record, of.answers, of.contents], [...stored, ...(content ? [content] : [])]);
   }
 
   /** Ends a session; its data can be read for an hour. The reason of the first call remains. */
@@ -177,6 +220,12 @@ export class Sessions extends Part {
     return await this.redis.zrange(this.keys.sessions, '0', '-1');
   }
 
+  async #withContent(id: string, answer: SessionAnswer): Promise<DriverReply> {
+    if (!answer.content) return { status: 'answer', answer, content: null };
+    const content = await this.redis.hgetBuffer(this.keys.session(id).contents, `out:${answer.seq}`);
+    return content ? { status: 'answer', answer, content } : { status: 'forgotten' };
+  }
+
   #committedOf(rolloutId: string): string {
     return this.keys.run(parseRolloutId(rolloutId).runId).committed;
   }
@@ -196,7 +245,14 @@ export class Sessions extends Part {
 
   async #nextCommand(id: string, claim: string, done: number): Promise<NextCommand> {
     const reply = await this.#askNext(id, claim, done);
-    if (reply[0] !== 'command') return { status: reply[0] === 'gone' ? 'gone' : 'none' };
-    return { status: 'input', seq: reply[1], input: SessionInput.parse(JSON.parse(reply[2])) };
+    if (reply[0] === 'gone') return { status: 'gone' };
+    const [status, pausedMs, seq, text] = reply;
+    if (status !== 'command') return { status: 'none', pausedMs };
+    const input = SessionInput.parse(JSON.parse(text));
+    const content =
+      input.kind === 'write'
+        ? await this.redis.hgetBuffer(this.keys.session(id).contents, `in:${seq}`)
+        : null;
+    return { status: 'input', pausedMs, seq, input, content };
   }
 }

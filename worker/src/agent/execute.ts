@@ -1,4 +1,5 @@
 /** Runs one command of an agent or of an external driver, and renders the observation. */
+import type { CommandResult } from '@swefarm/sandbox';
 import type { CommandRecord, ExitStatus, Trajectory, Turn } from '@swefarm/shared';
 import type { AgentDeps, AgentEnd, AgentTask } from './agent.ts';
 import { outputCap, parseSubmission, renderObservation } from './observation.ts';
@@ -38,7 +39,12 @@ export function endOf(
   };
 }
 
-export type Executed = { submitted: { text: string | null } } | { submitted: null; observation: string };
+export type Executed =
+  | { submitted: { text: string | null } }
+  | { submitted: null; observation: string; result: CommandResult };
+
+/** `script`: what the shell runs, if not the command alone. `rawBytes`: most bytes of raw output; the command then never submits. */
+type Execution = { script?: string; rawBytes?: number };
 
 /** Throws the errors of {@link Shell.run}; even then `turn` contains the record of the command. */
 export async function executeCommand(
@@ -46,10 +52,12 @@ export async function executeCommand(
   turn: Turn,
   command: string,
   timeoutSeconds: number,
+  { script = command, rawBytes = 0 }: Execution = {},
 ): Promise<Executed> {
   const { config } = state.task;
-  const result = await runCommand(state, turn, command, timeoutSeconds);
-  const submitted = parseSubmission(result, config.patch_source);
+  const captureBytes = Math.max(rawBytes, outputCap(config.observation_limit, config.patch_source));
+  const result = await runCommand(state, turn, { command, script, timeoutSeconds, captureBytes });
+  const submitted = rawBytes === 0 ? parseSubmission(result, config.patch_source) : null;
   if (submitted) return { submitted };
   const observation = renderObservation(result, {
     prompts: state.prompts,
@@ -57,18 +65,20 @@ export async function executeCommand(
     timeoutSeconds,
     repeats: countRepeats(state, command),
   });
-  return { submitted: null, observation };
+  return { submitted: null, observation, result };
 }
 
-async function runCommand(state: CommandState, turn: Turn, command: string, timeoutSeconds: number) {
-  const { config } = state.task;
+type Run = { command: string; script: string; timeoutSeconds: number; captureBytes: number };
+
+async function runCommand(state: CommandState, turn: Turn, run: Run): Promise<CommandResult> {
+  const { command, script, timeoutSeconds, captureBytes } = run;
   const started = performance.now();
   const record: CommandRecord = { command, exit_code: null, seconds: 0, output_bytes: 0, note: null };
   turn.commands.push(record);
   try {
-    const result = await state.deps.shell.run(command, {
+    const result = await state.deps.shell.run(script, {
       timeoutMs: Math.max(1, Math.ceil(timeoutSeconds * 1000)),
-      maxOutputBytes: outputCap(config.observation_limit, config.patch_source),
+      maxOutputBytes: captureBytes,
       signal: state.deps.signal,
     });
     record.exit_code = result.exitCode;

@@ -1,23 +1,29 @@
 /**
- * The agent `external`: an external driver chooses the commands. Shell, limits and observations are those of the mini agent. The trajectory
+ * The agent `external`: an external driver chooses the inputs. Shell, limits and observations are those of the mini agent. The trajectory
  * contains the tool calls, but not the driver's own conversation, which the farm does not receive.
  */
 import { SandboxKilledError } from '@swefarm/sandbox';
-import type { SessionAnswer, SessionInput, Turn } from '@swefarm/shared';
-import type { AgentDeps, AgentEnd, AgentTask } from './agent.ts';
-import { type CommandState, endOf, executeCommand, NO_COMMANDS } from './execute.ts';
+import type { SessionAnswer, SessionInput } from '@swefarm/shared';
+import type { AgentEnd, AgentTask } from './agent.ts';
+import { endOf, NO_COMMANDS } from './execute.ts';
+import { type InputDeps, type InputState, runInput } from './inputs.ts';
 import { openPrompts } from './prompts.ts';
 
 export type Driver = {
-  /** Returns the command after number `done`; null if none arrives within `waitMs`, or if another attempt has taken the session. */
-  next(done: number, waitMs: number): Promise<{ seq: number; input: SessionInput } | null>;
-  reply(answer: SessionAnswer): Promise<void>;
+  /** Returns the input after number `done`; null if none arrives within `waitMs`, or if another attempt has taken the session. */
+  next(
+    done: number,
+    waitMs: number,
+  ): Promise<{ seq: number; input: SessionInput; content: Buffer | null } | null>;
+  reply(answer: SessionAnswer, content?: Buffer): Promise<void>;
+  /** Returns the time in ms, as of the last input, in which the time limit stood still. */
+  pausedMs(): number;
 };
 
-type ExternalDeps = Pick<AgentDeps, 'shell' | 'signal' | 'onTurn'> & { driver: Driver };
+type ExternalDeps = InputDeps & { driver: Driver };
 
 /** The time in which the agent waits for the driver counts as time of the model. */
-type State = CommandState & { readonly deps: ExternalDeps };
+type State = InputState & { readonly deps: ExternalDeps };
 
 /** Longest wait for one notification, because a notification may be lost. */
 const ASK_AGAIN_MS = 5_000;
@@ -25,6 +31,7 @@ const ASK_AGAIN_MS = 5_000;
 /** Throws RolloutFailure of the sandbox, UsageError for a bad prompt set, the signal's reason when aborted. */
 export async function runExternalAgent(task: AgentTask, deps: ExternalDeps): Promise<AgentEnd> {
   const { config } = task;
+  const { driver } = deps;
   const state: State = {
     task,
     deps,
@@ -40,16 +47,17 @@ export async function runExternalAgent(task: AgentTask, deps: ExternalDeps): Pro
     },
     ...NO_COMMANDS,
   };
-  const until = performance.now() + config.time_limit * 1000;
+  const from = performance.now();
+  const leftMs = (): number => config.time_limit * 1000 - (performance.now() - from - driver.pausedMs());
   try {
     for (let done = 0; done < config.step_limit; done++) {
-      const next = await waitForCommand(state, done, until);
+      const next = await waitForInput(state, done, leftMs);
       if (next === null) return endOf(state, 'time_limit');
-      if (next.input.kind === 'submit') return endOf(state, 'submitted');
-      const left = (until - performance.now()) / 1000;
-      const timeout = Math.min(next.input.timeout ?? config.step_timeout, config.step_timeout, left);
-      const submitted = await runCommand(state, next.seq, next.input.command, Math.max(timeout, 0.001));
-      if (submitted) return endOf(state, 'submitted', submitted.text);
+      const { seq, input, content } = next;
+      if (input.kind === 'submit') return endOf(state, 'submitted');
+      const reply = await runInput(state, seq, input, content, leftMs() / 1000);
+      if ('submitted' in reply) return endOf(state, 'submitted', reply.submitted.text);
+      await driver.reply(reply.answer, reply.content);
     }
     return endOf(state, 'turn_limit');
   } catch (error) {
@@ -58,53 +66,18 @@ export async function runExternalAgent(task: AgentTask, deps: ExternalDeps): Pro
   }
 }
 
-async function waitForCommand(state: State, done: number, until: number) {
+async function waitForInput(state: State, done: number, leftMs: () => number) {
   const { signal, driver } = state.deps;
   const from = performance.now();
   try {
     for (;;) {
       signal.throwIfAborted();
-      const left = until - performance.now();
-      if (left <= 0) return null;
-      const next = await driver.next(done, Math.min(ASK_AGAIN_MS, left));
+      // The call also tells how long the clock has stood still, so it precedes the check of the limit.
+      const next = await driver.next(done, Math.max(0, Math.min(ASK_AGAIN_MS, leftMs())));
+      if (leftMs() <= 0) return null;
       if (next) return next;
     }
   } finally {
     state.modelSeconds += (performance.now() - from) / 1000;
-  }
-}
-
-async function runCommand(state: State, seq: number, command: string, timeoutSeconds: number) {
-  const { driver, onTurn } = state.deps;
-  const { trajectory } = state;
-  const id = `call_${seq}`;
-  const called = { name: 'bash', arguments: JSON.stringify({ command }) };
-  const tool_calls = [{ id, type: 'function' as const, function: called }];
-  const turn: Turn = {
-    message: trajectory.messages.push({ role: 'assistant', content: null, tool_calls }) - 1,
-    finish_reason: null,
-    model_seconds: 0,
-    usage: null,
-    policy_version: { start: null, end: null },
-    tokens: null,
-    commands: [],
-  };
-  trajectory.turns.push(turn);
-  try {
-    const done = await executeCommand(state, turn, command, timeoutSeconds);
-    if (done.submitted) return done.submitted;
-    const { observation } = done;
-    trajectory.messages.push({ role: 'tool', tool_call_id: id, content: observation });
-    const [record] = turn.commands;
-    await driver.reply({
-      seq,
-      observation,
-      exit_code: record?.exit_code ?? null,
-      seconds: record?.seconds ?? 0,
-      note: record?.note ?? null,
-    });
-    return null;
-  } finally {
-    onTurn?.(trajectory);
   }
 }

@@ -1,11 +1,18 @@
 /** A session in the worker that runs it: opens the session, receives commands of the driver, watches the lease, and ends the session. */
-import { errorMessage, RolloutFailure, type SessionEnd, sleepAtMost } from '@swefarm/shared';
+import {
+  errorMessage,
+  RolloutFailure,
+  type SessionEnd,
+  type SessionInput,
+  sleepAtMost,
+} from '@swefarm/shared';
 import type { AgentEnd } from '../agent/agent.ts';
 import { type Driver, runExternalAgent } from '../agent/external.ts';
 import { abortOf } from './active.ts';
 import type { AgentSandbox } from './containers.ts';
 import type { Task } from './context.ts';
 import { type OpenedAgent, recordTurn } from './openedagent.ts';
+import { filesOf } from './sandboxfiles.ts';
 import { retryUntilAnswered, untilAborted } from './untilanswered.ts';
 
 const WATCH_MS = 1_000;
@@ -15,51 +22,51 @@ const OUTAGE_MS = 2_000;
 /** Opens the agent `external`: an external driver sends the commands of the session that this attempt takes. */
 export async function openExternal(task: Task): Promise<OpenedAgent> {
   await takeSession(task);
+  const clock = { pausedMs: 0 };
   return {
-    work: (sandbox) => playSession(task, sandbox),
-    pausedSeconds: () => 0,
+    work: (sandbox) => playSession(task, sandbox, clock),
+    pausedSeconds: () => clock.pausedMs / 1000,
     policyPace: () => null,
     [Symbol.dispose]: () => undefined,
   };
 }
 
+/** The time that the clock of a session stood still, without pauses before the agent started. */
+type SessionClock = { pausedMs: number };
+
+type TaskDriver = Driver & {
+  /** Returns the kind of the last input; null: the driver has given none. */
+  lastKind(): SessionInput['kind'] | null;
+};
+
 /**
  * Runs the agent with the driver of the session, and then ends the session. Cancels the session about a second after the driver's lease
  * expires. Throws RolloutFailure `session_lost` when no other attempt can continue the session.
  */
-async function playSession(task: Task, { container, shell }: AgentSandbox): Promise<AgentEnd> {
+async function playSession(task: Task, sandbox: AgentSandbox, clock: SessionClock): Promise<AgentEnd> {
+  const { container, shell } = sandbox;
   const { services, run, instance, signal } = task;
   const { sessions } = services.farm;
   const id = run.run_id;
   const untilAnswered = retrierOf(task);
+  const driver = await openDriver(task, clock);
   const over = new AbortController();
   const watching = watchLease(task, over.signal);
-  let taken = 0;
-  const driver: Driver = {
-    async next(done, waitMs) {
-      const holder = { worker: services.identity.worker, claim: task.claim };
-      const command = await untilAnswered(() => sessions.next(id, holder, done, waitMs, signal));
-      if (command.status === 'gone') services.active.abort(task.job.rollout_id, 'superseded');
-      if (command.status !== 'input') return null;
-      taken = command.seq;
-      return command;
-    },
-    reply: (answer) => untilAnswered(() => sessions.reply(id, answer)),
-  };
   try {
     const end = await runExternalAgent(
       { instance, config: run.agent, workdir: container.workdir },
       {
-        shell,
-        driver,
-        signal,
-        onTurn: (trajectory) => recordTurn(task, trajectory),
+        ...{ shell, driver, signal, files: filesOf(sandbox, signal) },
+        onTurn(trajectory) {
+          recordTurn(task, trajectory);
+          services.metrics.sessionInputs.inc({ kind: driver.lastKind() ?? '' });
+        },
       },
     );
     await untilAnswered(() => sessions.end(id, end.exit_status ?? 'sandbox_killed'));
     return end;
   } catch (error) {
-    const ended = endBy(task, taken, error);
+    const ended = endBy(task, driver.lastKind() !== null, error);
     if (ended) await untilAnswered(() => sessions.end(id, ended));
     if (ended === 'failed') throw new RolloutFailure('session_lost', errorMessage(error), { cause: error });
     throw error;
@@ -67,6 +74,31 @@ async function playSession(task: Task, { container, shell }: AgentSandbox): Prom
     over.abort();
     await watching;
   }
+}
+
+async function openDriver(task: Task, clock: SessionClock): Promise<TaskDriver> {
+  const { services, run, signal } = task;
+  const { sessions } = services.farm;
+  const id = run.run_id;
+  const untilAnswered = retrierOf(task);
+  const pausedBefore = await untilAnswered(() => sessions.pausedMs(id, task.claim));
+  let lastKind: SessionInput['kind'] | null = null;
+  return {
+    async next(done, waitMs) {
+      const holder = { worker: services.identity.worker, claim: task.claim };
+      const command = await untilAnswered(() => sessions.next(id, holder, done, waitMs, signal));
+      if (command.status === 'gone') services.active.abort(task.job.rollout_id, 'superseded');
+      else clock.pausedMs = Math.max(0, command.pausedMs - pausedBefore);
+      if (command.status !== 'input') return null;
+      lastKind = command.input.kind;
+      return command;
+    },
+    async reply(answer, content) {
+      await untilAnswered(() => sessions.reply(id, answer, content));
+    },
+    pausedMs: () => clock.pausedMs,
+    lastKind: () => lastKind,
+  };
 }
 
 async function takeSession(task: Task): Promise<void> {
@@ -92,11 +124,11 @@ const retrierOf =
     retryUntilAnswered('session', call, untilAborted(task));
 
 /** Returns how an error ends the session; null: another attempt may start the session. */
-function endBy(task: Task, taken: number, error: unknown): SessionEnd | null {
+function endBy(task: Task, hasTaken: boolean, error: unknown): SessionEnd | null {
   const aborted = abortOf(task.signal);
   if (aborted?.kind === 'cancelled') return aborted.cancelReason === 'lease' ? 'lease' : 'cancelled';
   if (aborted) return null;
-  return taken > 0 || !(error instanceof RolloutFailure) ? 'failed' : null;
+  return hasTaken || !(error instanceof RolloutFailure) ? 'failed' : null;
 }
 
 async function watchLease(task: Task, over: AbortSignal): Promise<void> {

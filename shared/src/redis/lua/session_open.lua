@@ -13,4 +13,7 @@ if now > tonumber(state[2]) then
 end
 redis.call('HSET', KEYS[1], 'worker', ARGV[1], 'attempt', ARGV[2])
 redis.call('HSETNX', KEYS[1], 'opened_at', string.format('%d', now))
+if redis.call('HGET', KEYS[1], 'clock') == 'commands' then
+  redis.call('HSETNX', KEYS[1], 'paused_at', string.format('%d', now))
+end
 return 'open'

@@ -1,6 +1,7 @@
 -- Adds a command or the submission to a session; compares a command whose number exists.
--- KEYS: 1 session  2 commands (stream, ids <number>-0)
+-- KEYS: 1 session  2 commands (stream, ids <number>-0)  3 contents
 -- ARGV: 1 number of the command, 0 for the submission  2 entry (JSON)  3 maximum of entries  4 life time in milliseconds
+-- 5 content of the entry, if there is one
 -- Reply: {'posted', worker or ''} | {'ended', reason} | {'submitted'} | {'differs'} | {'forgotten', posted} | {'gap', posted} | {'gone'}
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return { 'gone' }
@@ -35,5 +36,9 @@ end
 posted = posted + 1
 redis.call('XADD', KEYS[2], 'MAXLEN', '=', ARGV[3], string.format('%d-0', posted), 'c', ARGV[2])
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
+if ARGV[5] then
+  redis.call('HSET', KEYS[3], 'in:' .. posted, ARGV[5])
+  redis.call('PEXPIRE', KEYS[3], ARGV[4])
+end
 redis.call('HSET', KEYS[1], 'said', posted, 'submitted', seq == 0 and 1 or 0)
 return { 'posted', worker }

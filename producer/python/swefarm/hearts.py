@@ -1,0 +1,69 @@
+"""A thread that renews the leases of all sandboxes of this process. Drivers think for minutes, and the farm removes silent sandboxes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Optional, Protocol
+
+from .farm import Farm
+
+logger = logging.getLogger(__name__)
+
+
+class Living(Protocol):
+    """A session whose lease is renewed."""
+
+    farm: Farm
+    session_id: str
+
+
+class Hearts:
+    """Renews leases until they are forgotten, or until the farm knows the session no more. ``lease_s``: longest lease in seconds."""
+
+    def __init__(self, lease_s: float) -> None:
+        self._sessions: dict[str, Living] = {}
+        self._every_s = lease_s / 4
+        self._thread: Optional[threading.Thread] = None
+        self._guard = threading.Lock()
+        self._sooner = threading.Event()
+
+    def keep(self, session: Living, lease_s: float) -> None:
+        """Renews the lease of ``session`` four times per ``lease_s`` seconds."""
+        with self._guard:
+            self._sessions[session.session_id] = session
+            if lease_s / 4 < self._every_s:
+                self._every_s = lease_s / 4
+                self._sooner.set()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._beat, name="swefarm-hearts", daemon=True)
+                self._thread.start()
+
+    def forget(self, session_id: str) -> None:
+        """Renews the lease of a session no more."""
+        with self._guard:
+            self._sessions.pop(session_id, None)
+
+    def beats_for(self, session_id: str) -> bool:
+        """Returns whether the lease of a session is renewed."""
+        with self._guard:
+            return session_id in self._sessions
+
+    def _beat(self) -> None:
+        while True:
+            self._sooner.wait(self._every_s)
+            self._sooner.clear()
+            with self._guard:
+                farms: dict[tuple[str, str], list[Living]] = {}
+                for session in self._sessions.values():
+                    farms.setdefault((session.farm.url, session.farm.token), []).append(session)
+            for sessions in farms.values():
+                ids = [session.session_id for session in sessions]
+                try:
+                    alive = set(sessions[0].farm.once("POST", "/v1/sessions/heartbeat", {"session_ids": ids}, 10)["alive"])
+                except Exception as error:  # The lease lasts four heartbeats, so the next one may succeed in time.
+                    logger.warning("swefarm: no heartbeat: %s", error)
+                    continue
+                for session in sessions:
+                    if session.session_id not in alive:
+                        self.forget(session.session_id)
