@@ -15,7 +15,7 @@ import {
 } from '@swefarm/recorder';
 import { AgentCard, type Message } from '@swefarm/shared';
 import { table } from './print.ts';
-import type { Conversation } from './recorderclient.ts';
+import type { Conversation } from './recorderclient.thread.ts';
 import { median, rounded } from './statistics.ts';
 
 export type RecorderSize = { agents: readonly number[]; turns: number; bodyBytes: number; reps: number };
@@ -85,7 +85,7 @@ async function played(
     ports.push((server.address() as AddressInfo).port);
   }
   const heap = heapBytes();
-  const client = new Worker(new URL('./recorderclient.ts', import.meta.url), {
+  const client = new Worker(new URL('./recorderclient.thread.ts', import.meta.url), {
     workerData: { ports, conversation, key: KEY },
   });
   await once(client, 'online');

@@ -71,7 +71,19 @@ async function scriptedServer(answers: readonly Answer[]) {
 function inSandbox(bundle: string, mount: string, work: string, env: Record<string, string>, argv: string[]) {
   const system = ['/usr', '/bin', '/lib', '/lib64', '/etc'].flatMap((path) => ['--ro-bind', path, path]);
   const variables = Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]);
-  const places = ['--proc', '/proc', '--dev', '/dev', '--tmpfs', '/tmp', '--bind', work, '/work', '--chdir', '/work'];
+  const places = [
+    '--proc',
+    '/proc',
+    '--dev',
+    '/dev',
+    '--tmpfs',
+    '/tmp',
+    '--bind',
+    work,
+    '/work',
+    '--chdir',
+    '/work',
+  ];
   const isolation = ['--unshare-pid', '--die-with-parent', '--new-session', '--clearenv'];
   const args = [...isolation, ...system, ...places, '--ro-bind', bundle, mount, ...variables, '--', ...argv];
   return runProgram('bwrap', args, { signal, timeoutMs: 300_000 });
@@ -87,12 +99,18 @@ const libraries = async (card: AgentCard, folder: string): Promise<string[]> => 
   const env = { LITELLM_LOCAL_MODEL_COST_MAP: 'True', LD_LIBRARY_PATH: '/usr/lib/x86_64-linux-gnu' };
   const argv = [`${mount}/bin/python3`, '-I', '-c', MAPS(imports)];
   const text = await inSandbox(folder, mount, temporaryFolder(), env, argv);
-  return text.trim().split('\n').filter((line) => line.startsWith('/'));
+  return text
+    .trim()
+    .split('\n')
+    .filter((line) => line.startsWith('/'));
 };
 
 for (const [name, script] of Object.entries(SCRIPTS)) {
   test(`the bundle of ${name} plays a task with no library of the system`, async ({ skip }) => {
-    const online = await fetch('https://pypi.org/simple/pip/', { method: 'HEAD' }).then(({ ok }) => ok, () => false);
+    const online = await fetch('https://pypi.org/simple/pip/', { method: 'HEAD' }).then(
+      ({ ok }) => ok,
+      () => false,
+    );
     if (!online) skip('no package registry is reachable');
     const options = { source: null, again: false, signal, log: () => undefined };
     const { card, bundle } = await installCard(temporaryFolder('agents'), shippedCardPath(name), options);
@@ -105,10 +123,21 @@ for (const [name, script] of Object.entries(SCRIPTS)) {
     const work = temporaryFolder();
     writeFileSync(join(work, 'calc.py'), 'def add(a, b):\n    return a - b\n');
     mkdirSync(join(work, 'out'));
-    const start = fillCard(card, {}, {
-      ...{ endpoint: server.url, key: 'key', model: 'policy', task: 'The function add is wrong. Fix it.' },
-      ...{ work: '/work', home: '/work/home', out: '/work/out', path: '/usr/bin:/bin', context: 65_536, turns: 9 },
-    });
+    const start = fillCard(
+      card,
+      {},
+      {
+        ...{ endpoint: server.url, key: 'key', model: 'policy', task: 'The function add is wrong. Fix it.' },
+        ...{
+          work: '/work',
+          home: '/work/home',
+          out: '/work/out',
+          path: '/usr/bin:/bin',
+          context: 65_536,
+          turns: 9,
+        },
+      },
+    );
     for (const { path, content } of start.files) {
       const target = join(work, path.replace('/work/', ''));
       mkdirSync(dirname(target), { recursive: true });
@@ -118,7 +147,9 @@ for (const [name, script] of Object.entries(SCRIPTS)) {
     expect(readFileSync(join(work, 'calc.py'), 'utf8')).toContain('a + b');
     expect(server.asked).toEqual(script.map(() => 'POST /v1/chat/completions'));
     const [rule] = start.ends;
-    const written = JSON.parse(readFileSync(join(work, rule?.field?.file.replace('/work/', '') ?? ''), 'utf8'));
+    const written = JSON.parse(
+      readFileSync(join(work, rule?.field?.file.replace('/work/', '') ?? ''), 'utf8'),
+    );
     const value = rule?.field?.path.split('.').reduce((found, key) => found[key], written);
     expect(rule?.field?.is).toContain(value);
   });

@@ -1,5 +1,6 @@
 export { contentWithoutThought, findUnreadCall } from './content.ts';
 export { createEndpointClient, type EndpointClient } from './endpoint/client.ts';
+export type { Continued, TurnPoint } from './endpoint/continued.ts';
 export { AnswerError, APIError, ContextOverflowError, PromptTooLongError } from './endpoint/errors.ts';
 export { closePolicyConnections, preparePolicyConnections } from './endpoint/exchange.ts';
 export { type ServedModel, servedModelIn, UNKNOWN_MODEL } from './endpoint/models.ts';
@@ -32,5 +33,5 @@ export {
   TokenBreak,
   type TokenLedger,
 } from './tokens/ledger.ts';
-export type { Continued, TurnClient, TurnClients, TurnPoint, TurnReply } from './turnclient.ts';
+export type { TurnClient, TurnClients, TurnReply } from './turnclient.ts';
 export { NO_LIMITS, type TokenLimits } from './turnsampling.ts';

@@ -1,13 +1,14 @@
 /** Opens turn clients. In modes `text` and `echo` the chat endpoint renders the messages and parses the answers. */
 import type { PolicyConfig } from '@swefarm/shared';
 import { ChatStream } from './endpoint/chatstream.ts';
+import type { Continued } from './endpoint/continued.ts';
 import { encodeConversation } from './endpoint/conversation.ts';
 import { isEventStream } from './endpoint/events.ts';
 import { type ModelReply, parseReply } from './endpoint/reply.ts';
 import { chatBody } from './endpoint/request.ts';
 import { openRenderer } from './template/renderer.ts';
 import { createTokenTurns, TokenTurnClient } from './tokenclient.ts';
-import type { Continued, TurnClient, TurnClients } from './turnclient.ts';
+import type { TurnClient, TurnClients } from './turnclient.ts';
 import { createTurnSampling, sendWithinLimit, type TurnLimits, type TurnSampling } from './turnsampling.ts';
 
 /** Opens the clients of a rollout for the token mode of `config`. Throws UsageError `tokenizer` if the tokenizer folder is invalid. */

@@ -5,6 +5,7 @@ import { effectiveSampling } from '@swefarm/shared';
 import { type AnswerSyntax, parseAnswer } from './answer.ts';
 import { type CompletionReply, parseCompletion } from './endpoint/completion.ts';
 import { CompletionStream } from './endpoint/completionstream.ts';
+import type { Continued, TurnPoint } from './endpoint/continued.ts';
 import { AnswerError } from './endpoint/errors.ts';
 import { isEventStream } from './endpoint/events.ts';
 import type { Post } from './endpoint/post.ts';
@@ -18,7 +19,7 @@ import { findTemplateParser } from './template/templateparser.ts';
 import { openedThought, splitThinking, type ThoughtTags } from './thinking.ts';
 import { joinIds } from './tokens/ids.ts';
 import { isAmbiguous } from './toolcalls/registry.ts';
-import type { Continued, TurnClient, TurnOptions, TurnPoint, TurnReply } from './turnclient.ts';
+import type { TurnClient, TurnOptions, TurnReply } from './turnclient.ts';
 import { type SampledTurn, sendWithinLimit, type TurnSampling } from './turnsampling.ts';
 
 /** Number of last prompt tokens that are searched for an opening thought tag: `<think>` may be several tokens. */

@@ -1,5 +1,6 @@
 /** Requests one turn after another from a policy, in any token mode. The caller provides transport and retries. */
 import type { Message, RequestedSampling, ToolDefinition } from '@swefarm/shared';
+import type { Continued, TurnPoint } from './endpoint/continued.ts';
 import type { Post } from './endpoint/post.ts';
 import type { ModelReply } from './endpoint/reply.ts';
 
@@ -30,25 +31,6 @@ export type TurnClient = {
   /** Makes all later requests ask for answers without streaming. */
   stopStreaming(): void;
 };
-
-/** What a client must know to continue after one answer, beside the token ids. It never changes. */
-export type TurnPoint = {
-  readonly message: Message;
-  /** Number of messages before the answer. */
-  readonly at: number;
-  /** Number of the answer, as in {@link TurnOptions}. */
-  readonly answer: number;
-  /** Whether the model ended the answer by itself, so that its last token ends the turn. */
-  readonly ended: boolean;
-  /** Number of tokens of the first prompt; null: unknown. */
-  readonly firstPrompt: number | null;
-};
-
-/** The answer after which a client continues, with its ids; null if the endpoint returned none. */
-export type Continued = Pick<
-  ModelReply,
-  'prompt_token_ids' | 'generation_token_ids' | 'generation_log_probs'
-> & { point: TurnPoint };
 
 /**
  * `asked`: the sampling of the request. `streamedTokens`: tokens counted in a stream that reported neither ids nor usage. `text`: what was

@@ -1,9 +1,10 @@
 /** Clients of mode `token-in` that continue after answers of other clients, against an endpoint in which each character is a token. */
 import { type Message, PolicyConfig, turnSeed } from '@swefarm/shared';
 import { expect, test } from 'vitest';
+import type { Continued } from './endpoint/continued.ts';
 import type { Post } from './endpoint/post.ts';
 import { openTurnClients } from './openturnclient.ts';
-import type { Continued, TurnReply } from './turnclient.ts';
+import type { TurnReply } from './turnclient.ts';
 import { NO_LIMITS } from './turnsampling.ts';
 
 const END = '\u0001';

@@ -3,6 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { testFolder } from '@swefarm/runs/test/farm.ts';
 import {
+  type AgentOutput,
   type ArtifactContent,
   encodeArtifact,
   type Message,
@@ -19,6 +20,7 @@ export type StoredRollout = {
   patch?: string | null;
   /** Null: no artifact. */
   trajectory?: Trajectory | null;
+  outputs?: AgentOutput[];
 };
 
 export const aPatch = (text: string): string =>
@@ -99,10 +101,12 @@ export async function storeRollouts(folder: string, rollouts: readonly StoredRol
   const artifacts = join(folder, 'artifacts');
   await mkdir(artifacts, { recursive: true });
   const lines: string[] = [];
-  for (const [at, { over = {}, line = {}, patch = aPatch('2'), trajectory }] of rollouts.entries()) {
+  for (const [at, rollout] of rollouts.entries()) {
+    const { over = {}, line = {}, patch = aPatch('2'), trajectory, outputs } = rollout;
     const instance_id = over.instance_id ?? 'a__b-1';
     const result = aResult({ rollout_id: `r1.${instance_id}.${at}`, rollout_index: at, ...over });
-    const content = contentOf(result, trajectory === undefined ? toolTrajectory() : trajectory, patch);
+    const made = contentOf(result, trajectory === undefined ? toolTrajectory() : trajectory, patch);
+    const content = outputs ? { ...made, outputs } : made;
     const artifact_file = join(artifacts, `${result.rollout_id}.json.gz`);
     if (trajectory !== null) await writeFile(artifact_file, await encodeArtifact(content));
     const parts = { patch, report: content.report, ...(trajectory === null ? {} : { artifact_file }) };

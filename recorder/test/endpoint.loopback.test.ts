@@ -292,6 +292,20 @@ describe('the end of a rollout', () => {
     expect(reply.text).not.toMatch(/HTTP 400|role/);
   });
 
+  test('an answer without token ids fails a run that requires them, whatever asked for it', async () => {
+    const policy = createScriptedPolicy(() => says('x'));
+    const openLine: typeof policy.openLine = (after) => ({
+      async complete(request) {
+        const reply = await policy.openLine(after).complete(request);
+        return policy.samples.length < 2 ? reply : { ...reply, generation_token_ids: null };
+      },
+    });
+    await using endpoint = await openEndpoint(recorderOptions({ openLine }));
+    expect((await endpoint.chat(HELLO)).status).toBe(200);
+    expect((await endpoint.chat(chatOf('another'))).status).toBe(403);
+    await expect(endpoint.recorder.over).rejects.toMatchObject({ failureClass: 'policy_tokens' });
+  });
+
   test('close answers requests in flight with the refusal, and refuses all later ones', async () => {
     const policy = createScriptedPolicy(() => new Promise(() => undefined));
     await using endpoint = await openEndpoint(recorderOptions({ openLine: withAbort(policy.openLine) }));

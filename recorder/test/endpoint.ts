@@ -13,8 +13,6 @@ export type Reply = {
   json: () => Record<string, unknown>;
 };
 
-export type Endpoint = Awaited<ReturnType<typeof openEndpoint>>;
-
 /** Opens a recorder and its server. Dispose it to close both. */
 export async function openEndpoint(options: RecorderOptions) {
   const recorder = openRecorder(options);

@@ -9,6 +9,7 @@ export { docker, podman } from './docker/entry.ts';
 export { dockerRuntime } from './docker/runtime.ts';
 export type { RuntimeEntry } from './entry.ts';
 export type { FileChanges } from './filechanges.ts';
+export { type FolderFiles, readFolder } from './folder.ts';
 export { host } from './host/entry.ts';
 export { hostRuntime } from './host/runtime.ts';
 export { INTERNAL_SPEC } from './internal.ts';

@@ -129,10 +129,12 @@ export interface Container extends AsyncDisposable {
   /** True: the worker enforces the limits, and the counters that are readable inside belong to other processes. */
   readonly watched?: boolean;
   /**
-   * Kills every process except process 1, from outside and without a free process slot inside: the last resort against a fork bomb.
-   * Shells must be reopened afterwards.
+   * Kills every process except process 1, from outside and without a free process slot inside. After the end of a command this ends
+   * everything that the command started: processes in other sessions, without parents or without an environment, and fork bombs. It also ends
+   * shells, which must be reopened, and listeners whose program is inside. `host`: only processes with the container's mark in their
+   * environment, or without an environment in its folder.
    */
-  killProcesses?(): Promise<void>;
+  killProcesses(): Promise<void>;
   /**
    * Ends every process. The files stay readable from outside until the disposal. Throws RolloutFailure if processes may remain. Absent:
    * the runtime does not isolate the files.

@@ -165,7 +165,7 @@ class PersistentShell implements Shell {
     const reply = isAlone ? await within(replyOrNull, AFTER_KILL_MS) : null;
     if (reply) return reply;
     // The controller hangs, or was killed with all processes.
-    if (isAlone) await this.#container.killProcesses?.();
+    if (isAlone) await this.#container.killProcesses();
     controller.close();
     return null;
   }
@@ -175,7 +175,7 @@ class PersistentShell implements Shell {
     return killCommand(
       (argv, options) => this.#container.exec(argv, options),
       { mark: `${nonce}.${seq}`, spare: spared, privatePids: this.#container.privatePids ?? false },
-      async () => this.#container.killProcesses?.(),
+      () => this.#container.killProcesses(),
     );
   }
 

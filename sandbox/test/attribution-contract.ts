@@ -173,7 +173,7 @@ export function blameContract(subject: () => Subject): void {
       await using container = await start(subject());
       const first = await firstProcessOf(container);
       breakCode(first);
-      await container.killProcesses?.().catch(() => undefined);
+      await container.killProcesses().catch(() => undefined);
       await ended(container);
       expect(await container.state()).toBe('exited');
       const fresh = () => Promise.reject(new RolloutFailure('sandbox_start', 'the engine starts nothing'));

@@ -35,6 +35,14 @@ export async function child(
     return `${exitCode} ${note} ${next.head.toString().trim()}`;
   };
 
+  /** Returns who listens, and what a program inside reads from the port. */
+  const byListener = async (): Promise<string> => {
+    await using listener = await container.listen((socket) => socket.end('heard'), NEVER);
+    const program = `import socket; print(socket.create_connection(("127.0.0.1", ${listener.port})).recv(9).decode())`;
+    const { output } = await container.exec(['python3', '-c', program], OPTIONS);
+    return `${listener.by} ${output.toString().trim()}`;
+  };
+
   if (task === 'stay') {
     const sleeping = sh(`setsid sleep ${seconds} & sleep ${seconds}`);
     console.log(JSON.stringify({ id: container.id }));
@@ -51,6 +59,7 @@ export async function child(
       ),
       // pip renames and recreates folders like this; the overlay must be able to mark folders.
       folders: await sh('cd /usr/lib/python3*/json/.. && mv json a && mkdir json && rm -rf a && ls json'),
+      listens: await byListener(),
       forks: await byShell('for i in $(seq 100); do sleep 30 >/dev/null 2>&1 & done; echo end'),
       after: await sh('echo alive'),
     };

@@ -7,7 +7,8 @@ import { run } from '../src/run.ts';
 
 /** Id of a separate user for each test process, because process limits count all processes of a user. */
 const USER = 100_000 + process.pid;
-const LINE = ['--reuid', String(USER), '--regid', String(USER), '--clear-groups'];
+const IDS = ['--reuid', String(USER), '--regid', String(USER)];
+const LINE = [...IDS, '--clear-groups'];
 
 /**
  * Returns why tests cannot run as another user here; null when they can: this process is root, and the user can read this checkout
@@ -29,9 +30,14 @@ export function cannotBeAnother(program: string): string | null {
   return namespaces.status === 0 ? null : 'this kernel gives users without root no user namespaces';
 }
 
-/** Runs a program as that user; returns its last line, which is JSON. */
-async function runAsUser(program: string, args: readonly string[]): Promise<Record<string, unknown>> {
-  const { stdout } = await run('setpriv', [...LINE, process.execPath, program, ...args]);
+/** Runs a program as that user; returns its last line, which is JSON. @param group another group of the user */
+export async function runAsUser(
+  program: string,
+  args: readonly string[],
+  group?: number,
+): Promise<Record<string, unknown>> {
+  const line = group === undefined ? LINE : [...IDS, '--groups', String(group)];
+  const { stdout } = await run('setpriv', [...line, process.execPath, program, ...args]);
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
 }
 
@@ -53,6 +59,7 @@ export async function tryAsUser(program: string, folder: string, tree: string): 
     hog: '137 killed_by_limit next',
     file: 'written',
     folders: '',
+    listens: 'worker heard',
     after: 'alive',
     left: [],
   });

@@ -1,3 +1,4 @@
+export { openFolderTree } from './export/foldertree.ts';
 export { type ExportFormat, type ExportWriter, NotExportable } from './export/format.ts';
 export { type LeftOut, type LineChoice, leftOutOf } from './export/lines.ts';
 export { exportedRollout, type InstanceFields } from './export/rollout.ts';

@@ -1,7 +1,7 @@
 /** Rollouts of an agent that comes as a program, on real sandboxes without a network. */
 import { cumulative } from '@swefarm/policy';
 import type { Container } from '@swefarm/sandbox';
-import type { AgentConfig, ArtifactContent } from '@swefarm/shared';
+import type { AgentConfig, ArtifactContent, Turn } from '@swefarm/shared';
 import { until } from '@swefarm/testkit';
 import { describe, expect, test, vi } from 'vitest';
 import { answered, call, FINISH, rollOut, SOLVES, useMachine } from './installedscene.ts';
@@ -50,7 +50,7 @@ describe.each(RUNTIMES)('on %s', (runtime) => {
     const trial = await rollOut(await machine(), { turns: [call(shows), SOLVE, FINISH] });
     await trial.attempt();
     const stored = await trial.stored();
-    expect(observed(stored)[0]).toBe('/tmp/swefarm-agent/home /testbed 1\n0\n');
+    expect(observed(stored)[0]).toBe('/tmp/swefarm-agent/home /testbed 1\n0');
     expect(stored?.patch?.match(/^diff --git.*$/gm)).toEqual(['diff --git a/answer.txt b/answer.txt']);
   });
 
@@ -92,7 +92,7 @@ describe.each(RUNTIMES)('on %s', (runtime) => {
     expect([await trial.ends(), (await trial.result())?.failure]).toEqual([['done'], null]);
     expect(await trial.result()).toMatchObject({ resolved: true, exit_status: 'submitted' });
     expect(seen.length).toBeGreaterThan(0);
-    for (const processes of seen) expect(processes).not.toMatch(/toy|sleep 3600|while :/);
+    for (const processes of seen) expect(processes).not.toMatch(/toy\.py|sleep 3600|testbed\.log/);
   });
 
   test('an agent that ends by an error after its first answer is judged', async () => {
@@ -150,6 +150,35 @@ describe.each(RUNTIMES)('on %s', (runtime) => {
     expect(result).toMatchObject({ resolved: true, turns: 4 });
     expect(result?.agent).toMatchObject({ lines: 2, masked: { side: 1 } });
     expect((await trial.stored())?.trajectory?.lines?.map(({ kind }) => kind)).toEqual(['side']);
+  });
+
+  test('the agent of the farm and the toy have the same turns and the same ids', async () => {
+    const texts = {
+      system: 'You solve issues.',
+      instance: '{{problem_statement}}',
+      observation: '{{output}}',
+    };
+    const prompts = { action: 'tool' as const, prompt_overrides: { ...texts, task: texts.instance } };
+    const policy = { sampling: { seed: 7 } };
+    const ours = await rollOut(await machine(), { mini: true, agent: prompts, policy });
+    await ours.attempt();
+    const own = (await ours.stored())?.trajectory;
+    const card = {
+      files: { '{home}/tools.json': JSON.stringify(own?.tools) },
+      env: { TOY_TOOLS: '{home}/tools.json' },
+    };
+    const theirs = await rollOut(await machine(), { card, agent: prompts, policy });
+    await theirs.attempt();
+    const other = await theirs.stored();
+    const idsIn = (turns: Turn[] = []) =>
+      [...cumulative(turns.map(({ tokens }) => tokens))].map((turn) => [
+        Array.from(turn.prompt),
+        Array.from(turn.generation),
+      ]);
+    expect((await theirs.result())?.failure).toBeNull();
+    expect(idsIn(other?.trajectory?.turns)).toEqual(idsIn(own?.turns));
+    expect(other?.trajectory?.turns.map(({ asked }) => asked)).toEqual(own?.turns.map(({ asked }) => asked));
+    expect([own?.turns.length, other?.patch]).toEqual([3, (await ours.stored())?.patch]);
   });
 
   test('a cancelled rollout ends without grace', async () => {

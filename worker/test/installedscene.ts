@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { installBundle } from '@swefarm/agents';
 import { closePolicyConnections } from '@swefarm/policy';
-import { type AgentConfig, PolicyConfig, type Result, type Trajectory } from '@swefarm/shared';
+import { type AgentConfig, PolicyConfig, type Result } from '@swefarm/shared';
 import {
   bareInstance,
   bareRun,
@@ -50,35 +50,38 @@ export type Trial = {
   agent?: Partial<AgentConfig>;
   policy?: object;
   server?: Partial<ScriptedPolicyOptions>;
+  /** The agent of the farm plays instead of the toy. */
+  mini?: boolean;
   flags?: Record<string, unknown>;
 };
 
-/** Runs one attempt of a rollout. */
-export async function rollOut(machine: Machine, trial: Trial = {}) {
-  const { turns = SOLVES, words = [], card = {}, agent = {} } = trial;
+/** The farm of a trial, its policy, and the run and the instance that are not submitted yet. */
+export async function openTrial(machine: Machine, trial: Trial = {}) {
+  const { turns = SOLVES, words = [], card = {}, mini = false } = trial;
+  const agent = { ...bareRun().agent, ...trial.agent };
   const server = await startScriptedPolicy({
     script: { conversations: [{ variants: [turns] }] },
     ...trial.server,
   });
   onTestFinished(() => server[Symbol.asyncDispose]());
-  const { farm } = await scene();
-  const config = {
-    urls: [server.url],
-    model: 'm',
-    token_mode: 'token-in',
-    require_tokens: true,
-    patience: 5,
-  };
+  const { farm, prefix } = await scene();
+  const tokens = { token_mode: 'token-in', require_tokens: true };
   const run = bareRun({
     group_size: 1,
-    agent: { ...bareRun().agent, ...agent, type: 'installed', card: toyCard(words, card) },
-    policy: PolicyConfig.parse({ ...config, ...trial.policy }),
+    agent: mini ? agent : { ...agent, type: 'installed', card: toyCard(words, card) },
+    policy: PolicyConfig.parse({ urls: [server.url], model: 'm', patience: 5, ...tokens, ...trial.policy }),
     sandbox: { ...bareRun().sandbox, activate: 'export ACTIVATED=1' },
   });
   const instance = bareInstance({
     ...{ instance_id: 'own__toy-1', base_commit: 'HEAD', FAIL_TO_PASS: ['t.py::test_a'] },
     ...{ image: machine.image, log_parser: 'parse_log_pytest', eval_script: TESTS },
   });
+  return { farm, prefix, server, run, instance };
+}
+
+/** Runs attempts of a rollout on a node in this process. */
+export async function rollOut(machine: Machine, trial: Trial = {}) {
+  const { farm, server, run, instance } = await openTrial(machine, trial);
   const { id, attempt, results, ends } = await submitOne(farm, run, instance);
   const { runtime, threads, folder } = machine;
   const flags = { agents_dir: join(folder, 'agents'), ...trial.flags };
@@ -104,5 +107,3 @@ export async function rollOut(machine: Machine, trial: Trial = {}) {
 
 /** Requests that the scripted policy answered. */
 export const answered = (server: ScriptedPolicy): number => server.stats().answered;
-export const commandsIn = ({ messages }: Trajectory): string[] =>
-  messages.flatMap(({ tool_calls: calls = [] }) => calls.map(({ function: called }) => called.arguments));

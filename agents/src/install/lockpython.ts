@@ -28,7 +28,7 @@ export async function lockPython(
   const wish = { ...lock.wish, requirements };
   const work = await mkdtemp(join(tmpdir(), 'swefarm-lock-'));
   try {
-    const snapshot = new Date().toISOString().replace(/[-:]|\.\d+/g, '');
+    const snapshot = snapshotNow();
     const sources = await debianSources(snapshot);
     const debian = await resolveDebian(wish, sources[0] ?? '', work, signal);
     const root = join(work, 'root');
@@ -70,9 +70,11 @@ async function lockSource(
   return { ...source, revision: revision.trim(), sha256: (await digestOf(copy, signal)).digest };
 }
 
+export const snapshotNow = (): string => new Date().toISOString().replace(/[-:]|\.\d+/g, '');
+
 /** Asks apt-get with folders of its own, in which no package is installed, so that every dependency is named. */
-async function resolveDebian(
-  { suite, debian, debian_without }: PythonLock['wish'],
+export async function resolveDebian(
+  { suite, debian, debian_without }: Pick<PythonLock['wish'], 'suite' | 'debian' | 'debian_without'>,
   mirror: string,
   work: string,
   signal: AbortSignal,

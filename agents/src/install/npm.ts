@@ -3,11 +3,16 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { errorMessage, UnusableError, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 import { type BuildContext, LockFrame, type RelockOptions, SafePath } from './builder.ts';
+import { debianSources, unpackDebian } from './debian.ts';
+import { addLibraries } from './libraries.ts';
+import { resolveDebian, snapshotNow } from './lockpython.ts';
+import { LIBRARIES } from './python.ts';
+import { DebianPackages, PythonWish, Snapshot } from './pythonlock.ts';
 import { runProgram } from './run.ts';
 
 const Package = z.strictObject({
@@ -26,12 +31,23 @@ export const NpmLock = z.strictObject({
   drop: z.array(SafePath).default([]),
   /** Files that their package does not mark as programs. */
   executable: z.array(SafePath).default([]),
+  /** Programs that get a C library of their own from Debian packages, so that they start in any image; null: none needs one. */
+  libraries: z
+    .strictObject({
+      programs: z.array(SafePath).min(1),
+      wish: PythonWish.pick({ suite: true, debian: true, debian_without: true }),
+      snapshot: Snapshot,
+      debian: DebianPackages,
+    })
+    .nullable()
+    .default(null),
   packages: z.array(Package),
 });
 export type NpmLock = z.infer<typeof NpmLock>;
 
 /** @throws UsageError `integrity` if a package differs from the lock; UnusableError `registry` if it cannot be fetched */
-export async function buildNpm(lock: NpmLock, folder: string, { signal, log }: BuildContext): Promise<void> {
+export async function buildNpm(lock: NpmLock, folder: string, context: BuildContext): Promise<void> {
+  const { signal, log } = context;
   const archives = join(folder, '.archives');
   await mkdir(archives);
   for (const [index, one] of lock.packages.entries()) {
@@ -48,6 +64,23 @@ export async function buildNpm(lock: NpmLock, folder: string, { signal, log }: B
   await rm(archives, { recursive: true });
   for (const path of lock.drop) await rm(join(folder, path), { recursive: true, force: true });
   for (const path of lock.executable) await chmod(join(folder, path), 0o755);
+  if (lock.libraries) await addOwnLibraries(lock.libraries, folder, context);
+}
+
+async function addOwnLibraries(
+  { programs, snapshot, debian }: NonNullable<NpmLock['libraries']>,
+  folder: string,
+  { mount, signal, log }: BuildContext,
+): Promise<void> {
+  // The name begins as that of the folder, so what a killed installer leaves is removed with the folder.
+  const root = await mkdtemp(join(dirname(folder), `${basename(folder)}-`));
+  try {
+    log(`fetching ${debian.length} Debian packages`);
+    await unpackDebian(debian, root, await debianSources(snapshot), signal);
+    await addLibraries({ folder, mount, libraries: join(root, LIBRARIES), signal }, programs);
+  } finally {
+    await rm(root, { recursive: true, force: true });
+  }
 }
 
 async function fetchPackage(
@@ -117,8 +150,19 @@ export async function lockNpm(lock: NpmLock, { version, signal }: RelockOptions)
         return path === '' || optional ? [] : [{ path, name: own, version: exact, integrity }];
       },
     );
-    return NpmLock.parse({ ...lock, version, requests, packages: locked });
+    const libraries = lock.libraries && (await lockLibraries(lock.libraries, folder, signal));
+    return NpmLock.parse({ ...lock, version, requests, libraries, packages: locked });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+async function lockLibraries(
+  { programs, wish }: NonNullable<NpmLock['libraries']>,
+  folder: string,
+  signal: AbortSignal,
+): Promise<NpmLock['libraries']> {
+  const snapshot = snapshotNow();
+  const [mirror = ''] = await debianSources(snapshot);
+  return { programs, wish, snapshot, debian: await resolveDebian(wish, mirror, folder, signal) };
 }

@@ -25,7 +25,8 @@ const STANDARD_WITHOUT = [
 export const PACKAGES = 'lib/python3/dist-packages';
 /** Traces of pip, which name paths of this machine. */
 const TRACES = ['bin', '*.dist-info/{RECORD,INSTALLER,REQUESTED,direct_url.json}', '**/__pycache__'];
-const LIBRARIES = 'usr/lib/x86_64-linux-gnu';
+/** Folder of shared libraries in unpacked Debian packages. */
+export const LIBRARIES = 'usr/lib/x86_64-linux-gnu';
 
 /**
  * Writes the bundle into an empty folder.
@@ -115,7 +116,10 @@ async function removeAll(folder: string, patterns: readonly string[]): Promise<v
   }
 }
 
-async function copyPrograms({ python, programs }: PythonLock, root: string, folder: string) {
+async function copyPrograms({ python, programs, data }: PythonLock, root: string, folder: string) {
+  for (const path of data) {
+    await cp(join(root, path), join(folder, path.replace(/^usr\//, '')), { recursive: true });
+  }
   const copied = programs.map((path) => `programs/${basename(path)}`);
   for (const [index, path] of programs.entries())
     await cp(join(root, path), join(folder, copied[index] ?? ''));

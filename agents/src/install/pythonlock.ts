@@ -15,26 +15,32 @@ export const PythonWish = z.strictObject({
   /** Requirements as pip reads them. */
   requirements: z.array(z.string()).min(1),
   /**
-   * Python packages that the agent declares and does not import with the command of its card. `NAME==VERSION` for a package without a
-   * wheel.
+   * Python packages that the agent declares and does not import with the command of its card. `NAME==VERSION`: the resolver gets an empty
+   * package of this version, so the dependencies of the package are left out too, and the package needs no wheel.
    */
   without: z.array(z.string().regex(/^[\w.-]+(==[\w.]+)?$/)).default([]),
 });
 export type PythonWish = z.infer<typeof PythonWish>;
 
+/** Moment at which the mirror had packages, as the archive of all Debian packages writes it. */
+export const Snapshot = z.string().regex(/^\d{8}T\d{6}Z$/);
+
+export const DebianPackages = z.array(
+  z.strictObject({ name: packageName, version: z.string(), file: SafePath, bytes: z.number(), sha256 }),
+);
+
 export const PythonLock = LockFrame.extend({
   kind: z.literal('python'),
   wish: PythonWish,
   python: z.string().regex(/^\d+\.\d+$/),
-  /** Moment at which the mirror had these packages, as the archive of all Debian packages writes it. */
-  snapshot: z.string().regex(/^\d{8}T\d{6}Z$/),
-  debian: z.array(
-    z.strictObject({ name: packageName, version: z.string(), file: SafePath, bytes: z.number(), sha256 }),
-  ),
+  snapshot: Snapshot,
+  debian: DebianPackages,
   /** The one wheel of each package that is installed. */
   wheels: z.array(z.strictObject({ name: packageName, version: z.string(), sha256 })),
   /** Programs of the Debian packages that are copied to `programs`. */
   programs: z.array(SafePath).default([]),
+  /** Files and folders of the Debian packages that are copied to the same place, without `usr`. */
+  data: z.array(SafePath).default([]),
   /** Patterns of paths below the folder of Python packages that are removed; `**` stands for any folders. */
   drop: z.array(SafePath).default([]),
   /** Folders of a checkout that are copied to `src`, for an agent that is on no registry, with the digest of the folders. */

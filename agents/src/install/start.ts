@@ -28,11 +28,24 @@ const ISOLATION = [
 ];
 const TIMEOUT_MS = 120_000;
 
-/** Runs `check` of the card with bubblewrap, without a network. Throws the reason of the signal. */
-export async function checkStart(card: AgentCard, bundle: Bundle, signal: AbortSignal): Promise<StartCheck> {
+/**
+ * Runs `check` of the card with bubblewrap, without a network.
+ *
+ * @param options.bare true: no file of this machine is in the root, as in an image without a C library and without a shell
+ * @throws the reason of the signal
+ */
+export async function checkStart(
+  card: AgentCard,
+  bundle: Bundle,
+  { signal, bare = false }: { signal: AbortSignal; bare?: boolean },
+): Promise<StartCheck> {
   if (card.check.length === 0) return { state: 'unknown', why: 'the card has no "check" command' };
   const mount = mountPath(bundle.manifest.name);
-  const system = SYSTEM.filter((path) => existsSync(path)).flatMap((path) => ['--ro-bind', path, path]);
+  const system = SYSTEM.filter((path) => !bare && existsSync(path)).flatMap((path) => [
+    '--ro-bind',
+    path,
+    path,
+  ]);
   const places = [
     ...system,
     '--proc',

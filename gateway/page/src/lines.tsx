@@ -22,7 +22,12 @@ export function Lines({ lines, chosen, choose }: Props) {
             {integer(line.turns.length)} {line.turns.length === 1 ? 'turn' : 'turns'}
             {line.from && `, from ${line.from.line} after ${line.from.turns}`}
           </span>
-          {line.masked !== null && <span className="tag bad">not trained</span>}
+          {line.masked !== null && (
+            <>
+              {' '}
+              <span className="tag bad">not trained</span>
+            </>
+          )}
         </button>
       ))}
     </nav>
@@ -39,7 +44,7 @@ export function LineNote({ line, choose }: Pick<Props, 'choose'> & { line: Shown
         <>
           {' '}
           It continues{' '}
-          <button type="button" className="more" onClick={() => choose(from.line)}>
+          <button type="button" className="link" onClick={() => choose(from.line)}>
             {from.line}
           </button>{' '}
           after {integer(from.turns)} turns.

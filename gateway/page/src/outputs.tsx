@@ -15,7 +15,7 @@ export function Outputs({ id, outputs }: { id: string; outputs: PageDetail['outp
       <ul>
         {outputs.map(({ name, stored, bytes: size }) => (
           <li key={name}>
-            <button type="button" className="more" onClick={() => void download(id, name).catch(setError)}>
+            <button type="button" className="link" onClick={() => void download(id, name).catch(setError)}>
               {terminalSafe(name)}
             </button>{' '}
             <span className="dim">

@@ -1,5 +1,5 @@
 /** View of one rollout: facts, times of stages, turns, patch and tests. The view reloads while the rollout runs. */
-import type { LiveTurn } from '@swefarm/shared';
+import type { LiveTurn, Message } from '@swefarm/shared';
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
 import { useState } from 'react';
 import type { PageDetail, PageLive } from '../../src/page/data.ts';
@@ -127,13 +127,8 @@ function Turns({ id, lines, detail }: { id: string; lines: readonly ShownLine[];
           ))}
         </ol>
         <div>
-          {given.map(({ role, content }, at) => (
-            <details key={at}>
-              <summary>
-                {role} <span className="dim">{integer(content?.length ?? 0)} characters</span>
-              </summary>
-              <Fold text={content ?? ''} lines={80} className="prose" />
-            </details>
+          {given.map((message, at) => (
+            <Given key={at} message={message} />
           ))}
           {shown.turns.map((one) => (
             <Turn
@@ -162,6 +157,18 @@ function Turns({ id, lines, detail }: { id: string; lines: readonly ShownLine[];
         </div>
       </div>
     </section>
+  );
+}
+
+/** A message of the prompt. */
+function Given({ message: { role, content } }: { message: Pick<Message, 'content'> & { role: string } }) {
+  return (
+    <details>
+      <summary>
+        {role} <span className="dim">{integer(content?.length ?? 0)} characters</span>
+      </summary>
+      <Fold text={content ?? ''} lines={80} className="prose" />
+    </details>
   );
 }
 

@@ -72,7 +72,7 @@ export class OpenProbes {
     if (!(await farm.probes.claim(name, PROBING_MS))) return;
     const urls = followed && followed.endpoints.length > 0 ? followed.endpoints : policy.urls;
     const tried = await probeEndpoints(urls, {
-      ...{ config: policy, apiKey, signal, action: agent.action },
+      ...{ config: policy, apiKey, signal, ...(agent.type === 'installed' ? {} : { action: agent.action }) },
       ...{ contextLimit: agent.context_limit, sequenceBudget: agent.max_sequence_tokens },
       problem: instance.problem_statement,
     });
@@ -94,7 +94,14 @@ export class OpenProbes {
 function nameOf({ policy, agent, dataset }: RunRecord): string | null {
   if (policy === null || !policy.require_tokens || !asksPolicy(agent.type)) return null;
   const { api_key_ref: _, price: __, ...config } = policy;
-  return digest([dataset.path, config, agent.action, agent.context_limit, agent.max_sequence_tokens]);
+  return digest([
+    dataset.path,
+    config,
+    agent.type,
+    agent.action,
+    agent.context_limit,
+    agent.max_sequence_tokens,
+  ]);
 }
 
 function withoutUser(url: string): string {

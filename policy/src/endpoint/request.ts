@@ -5,7 +5,7 @@ import { effectiveSampling, otherFields } from '@swefarm/shared';
 import type { ChatCompletionCreateParams } from 'openai/resources/chat/completions';
 import type { CompletionCreateParams } from 'openai/resources/completions';
 import { renderIds } from '../tokens/ids.ts';
-import type { Continued } from '../turnclient.ts';
+import type { Continued } from './continued.ts';
 import { type EncodedConversation, encodeConversation } from './conversation.ts';
 import type { BodyPiece } from './post.ts';
 import { streamFields } from './stream.ts';

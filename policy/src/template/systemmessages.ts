@@ -21,10 +21,10 @@ export type SystemFolder = (
 
 /** The template is examined once, when the first such message comes. */
 export function createSystemFolder(renderer: Renderer): SystemFolder {
-  const keeps = once((post) => rendersInPlace(renderer, post));
+  const isWritten = once((post) => writesLaterOnes(renderer, post));
   return async (messages, post, of) => {
     const from = of === 'whole' && messages[0]?.role === 'system' ? 1 : 0;
-    if (!messages.slice(from).some(isSystem) || (await keeps(post))) return messages;
+    if (!messages.slice(from).some(isSystem) || (await isWritten(post))) return messages;
     return fold(messages, of);
   };
 }
@@ -32,7 +32,7 @@ export function createSystemFolder(renderer: Renderer): SystemFolder {
 const isSystem = ({ role }: Message): boolean => role === 'system';
 
 /** A template that writes a later system message at another position changes nothing after the answer, so both tails are equal. */
-async function rendersInPlace(renderer: Renderer, post: Post): Promise<boolean> {
+async function writesLaterOnes(renderer: Renderer, post: Post): Promise<boolean> {
   const tail = (content: string) =>
     renderTail({ renderer, tools: [], post }, TEXT_PAIR, [
       { role: 'system', content },

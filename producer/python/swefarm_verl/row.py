@@ -32,6 +32,7 @@ def row_of(
     model: Optional[str] = None,
     version: Optional[int] = None,
     rollout_s: Optional[float] = None,
+    lines: str = "main",
 ) -> dict[str, Any]:
     """Returns the body of a call of ``/run``: the row's instance, verl's sampling and servers, and limits of length and time."""
     tools = plain(plain(kwargs.get("extra_info")).get("tools_kwargs"))
@@ -51,6 +52,8 @@ def row_of(
         # The rollouts of a prompt have equal rows, so each needs its own id. A retried call has the same id.
         "_ng_rollout_id": f"verl-{uuid4().hex}",
         SEQUENCE: int(response_length),
+        # The answer then has the tokens of each trained line of an agent that comes as a program.
+        **({"trajectory_lines": lines} if lines != "main" else {}),
         # The farm cancels the rollout after this time, even if the call is still connected.
         **({"rollout_timeout_s": float(rollout_s)} if rollout_s is not None else {}),
         **({"policy_base_url": list(urls)} if urls else {}),
@@ -101,6 +104,30 @@ def versions_in(answer: Mapping[str, Any], asked: Optional[int]) -> dict[str, in
     if len(numbers) != len(names) or not numbers:
         numbers = [] if asked is None else [asked]
     return {"min_global_steps": min(numbers), "max_global_steps": max(numbers)} if numbers else {}
+
+
+#: Lines of an agent that comes as a program: the main line, or all that are trained on.
+LINES = ("main", "all")
+
+
+def line_problem(lines: str, config: Any) -> Optional[str]:
+    """
+    Returns why the trainer cannot take these lines; None: it can. Only verl's V1 trainer takes several samples of a rollout,
+    and only its estimator ``grpo`` computes one advantage for all of them; other estimators count each as a rollout.
+    """
+    if lines not in LINES:
+        return f"lines: expected one of {', '.join(LINES)}, got {lines!r}; change it in the agent loop's YAML"
+    if lines == "main":
+        return None
+    if not (config.get("trainer") or {}).get("use_v1", False):
+        return "lines: all needs trainer.use_v1=True: the older trainer takes one sample of a rollout; set lines: main"
+    estimator = (config.get("algorithm") or {}).get("adv_estimator")
+    if str(getattr(estimator, "value", estimator)) != "grpo":
+        return (
+            f"lines: all needs algorithm.adv_estimator=grpo, got {estimator}: other estimators count each line as a rollout "
+            "of its group; change the estimator, or set lines: main"
+        )
+    return None
 
 
 #: Prefix of the keys of reward parts in an answer to /run.

@@ -1,10 +1,10 @@
-"""Converts the farm's answer to /run to verl's token sequence, which ends after a whole turn."""
+"""Converts the farm's answer to /run to verl's token sequences, each of which ends after a whole turn."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Mapping, Optional
+from typing import Any, Iterable, Mapping, Optional
 
 
 class BrokenTokens(Exception):
@@ -24,17 +24,49 @@ class Sequence:
     cut_turns: int
 
 
+@dataclass(frozen=True)
+class Line:
+    """One line of the agent: requests each of which continues the one before. ``id`` is unique in the rollout."""
+
+    id: str
+    kind: str
+    sequence: Sequence
+
+
 def sequence_of(answer: Mapping[str, Any], prompt_length: int, response_length: int) -> Sequence:
     """
-    Joins the output items that have token ids. The prompt of each turn must begin with all earlier tokens. Raises BrokenTokens
-    for a wrong or too long prompt, unequal lengths, log-probabilities that are not finite, and if nothing can be trained on.
+    Joins the output items of the main line that have token ids. The prompt of each turn must begin with all earlier tokens.
+    Raises BrokenTokens for a wrong or too long prompt, unequal lengths, log-probabilities that are not finite, and if nothing
+    can be trained on.
     """
+    return _joined(answer["response"]["output"], prompt_length, response_length, False)
+
+
+def other_lines(answer: Mapping[str, Any], prompt_length: int, response_length: int) -> tuple[list[Line], list[str]]:
+    """
+    Returns the trained lines beside the main line, and why lines are left out. Tokens of a prompt after ``prompt_length`` are
+    masked tokens of the response, because a line may begin with the history of another line.
+    """
+    lines: list[Line] = []
+    left_out: list[str] = []
+    for found in answer.get("lines") or []:
+        if found.get("output") is None:
+            continue
+        try:
+            sequence = _joined(found["output"], prompt_length, response_length, True)
+            lines.append(Line(str(found["line"]), str(found["line_kind"]), sequence))
+        except BrokenTokens as error:
+            left_out.append(f"{found['line']}: {error}")
+    return lines, left_out
+
+
+def _joined(output: Iterable[Mapping[str, Any]], prompt_length: int, response_length: int, spills: bool) -> Sequence:
     prompt: Optional[list[int]] = None
     ids: list[int] = []
     mask: list[int] = []
     log_probs: list[float] = []
     turns = cut = 0
-    for item in answer["response"]["output"]:
+    for item in output:
         generated = item.get("generation_token_ids")
         if not generated:
             continue
@@ -46,9 +78,9 @@ def sequence_of(answer: Mapping[str, Any], prompt_length: int, response_length: 
             raise BrokenTokens(f"turn {number}: a log-probability is no number")
         prompted = item.get("prompt_token_ids") or []
         if prompt is None:
-            if len(prompted) > prompt_length:
+            if len(prompted) > prompt_length and not spills:
                 raise BrokenTokens(f"the prompt has {len(prompted)} tokens, the trainer takes {prompt_length}")
-            prompt = list(prompted)
+            prompt = list(prompted[:prompt_length])
         observed: list[int] = []
         if cut == 0:
             before = prompt + ids

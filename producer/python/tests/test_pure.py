@@ -5,7 +5,7 @@ import unittest
 from swefarm_verl.baseline import UNJUDGED, group_advantages, is_judged
 from swefarm_verl.dryrun import check_structure, find_patch, open_dry_session
 from swefarm_verl.session import SessionOver
-from swefarm_verl.trajectory import BrokenTokens, is_masked, sequence_of
+from swefarm_verl.trajectory import BrokenTokens, is_masked, other_lines, sequence_of
 
 
 def answer(*turns):
@@ -29,6 +29,19 @@ class TrajectoryTest(unittest.TestCase):
     def test_what_does_not_fit_goes_by_whole_turns(self):
         sequence = sequence_of(answer(FIRST, SECOND), 10, 3)
         self.assertEqual((sequence.response_ids, sequence.turns, sequence.cut_turns), ([3, 4], 1, 1))
+
+    def test_a_line_masks_the_history_that_it_continues(self):
+        whole = answer(FIRST, SECOND)
+        fork = {"line": "L2", "line_kind": "subagent", "output": answer(([1, 2, 3, 4, 9], [7], [-0.4]))["response"]["output"]}
+        masked = {"line": "L3", "line_kind": "side", "masked": "side"}
+        ((line,), left_out) = other_lines({**whole, "lines": [fork, masked]}, 2, 10)
+        self.assertEqual(left_out, [])
+        self.assertEqual((line.id, line.kind), ("L2", "subagent"))
+        self.assertEqual(line.sequence.prompt_ids, [1, 2])
+        self.assertEqual(line.sequence.response_ids, [3, 4, 9, 7])
+        self.assertEqual(line.sequence.mask, [0, 0, 0, 1])
+        self.assertEqual(other_lines(whole, 2, 10), ([], []))
+        self.assertEqual(other_lines({"lines": [fork]}, 2, 3)[1], ["L2: the first turn is longer than the trainer takes"])
 
     def test_broken_tokens_are_named(self):
         broken = {

@@ -2,7 +2,7 @@ import asyncio
 import unittest
 
 from swefarm_verl.baseline import UNJUDGED
-from swefarm_verl.row import credit_of, is_asynchronous, is_validation, row_of, version_of, versions_in
+from swefarm_verl.row import credit_of, is_asynchronous, is_validation, line_problem, row_of, version_of, versions_in
 from swefarm_verl.servers import NoServers, server_urls
 from swefarm_verl.trajectory import sequence_of
 
@@ -25,6 +25,22 @@ class Remote:
     async def remote(self):
         self.asked += 1
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+class LinesTest(unittest.TestCase):
+    def test_all_lines_need_a_trainer_that_computes_one_advantage_for_a_rollout(self):
+        v1 = {"trainer": {"use_v1": True}, "algorithm": {"adv_estimator": "grpo"}}
+        self.assertIsNone(line_problem("all", v1))
+        self.assertIsNone(line_problem("main", {}))
+        self.assertIn("expected one of main, all", line_problem("most", v1))
+        self.assertIn("needs trainer.use_v1=True", line_problem("all", {**v1, "trainer": {}}))
+        other = {**v1, "algorithm": {"adv_estimator": "grpo_judged"}}
+        self.assertIn("needs algorithm.adv_estimator=grpo, got grpo_judged", line_problem("all", other))
+
+    def test_a_row_asks_for_all_lines_only_if_the_loop_takes_them(self):
+        row = {"agent_ref": "a", "response_length": 9}
+        self.assertEqual(row_of({}, {}, **row, lines="all")["trajectory_lines"], "all")
+        self.assertNotIn("trajectory_lines", row_of({}, {}, **row))
 
 
 class Thing:

@@ -1,7 +1,7 @@
 /** Checks before a local run that the programs of its agent are installed, so that the run does not fail rollout by rollout. */
 import { findBundle } from '@swefarm/agents';
-import { type ProducerConfig, type RunRecord, UsageError } from '@swefarm/shared';
 import type { RunFlagValues } from '@swefarm/runs';
+import { type ProducerConfig, type RunRecord, UsageError } from '@swefarm/shared';
 import { quoted } from './terminal.ts';
 
 type LocalRun = { run: RunFlagValues; workerCommand: string | undefined; localWorker?: boolean };

@@ -50,7 +50,7 @@ const install = command({
       const { card, bundle, isNew } = await installCard(dir, path, options);
       const { version, bytes } = bundle.manifest;
       log(`${isNew ? 'installed' : 'is already installed'}: ${version}, ${mega(bytes)}, ${bundle.folder}`);
-      const started = await checkStart(card, bundle, signal);
+      const started = await checkStart(card, bundle, { signal });
       // The images of instances can have what this machine lacks.
       if (started.state === 'fails') log(`does not start on this machine: ${started.why}`);
     }
@@ -186,7 +186,7 @@ async function stateOf(
   if (!bundle) return ['missing', `install it with: swefarm agents install ${card.name}`];
   if (!(await isIntact(bundle, signal)))
     return ['damaged', `${bundle.folder}; repair it with: swefarm agents install --again ${card.name}`];
-  const started = await checkStart(card, bundle, signal);
+  const started = await checkStart(card, bundle, { signal });
   if (started.state === 'starts') return ['ok', `${started.output} (${(started.ms / 1000).toFixed(1)} s)`];
   return [
     started.state === 'fails' ? 'broken' : 'ok',

@@ -93,8 +93,8 @@ async function requireTrainable(
     apiKey,
     signal,
     acceptRawLogprobs,
-    // The requests of an external agent are unknown, so tool calls are tried but not required.
-    ...(asksPolicy(agent.type) ? { action: agent.action } : {}),
+    // The requests of other agents are unknown, so tool calls are tried but not required.
+    ...(asksPolicy(agent.type) && agent.type !== 'installed' ? { action: agent.action } : {}),
     contextLimit: agent.context_limit,
     sequenceBudget: agent.max_sequence_tokens,
     problem: longest(trial.instances),

@@ -3,7 +3,9 @@ import { ensurePage, readFileSource, servePage } from '@swefarm/gateway';
 import {
   type ArtifactContent,
   createLog,
+  errorMessage,
   type Farm,
+  type InstalledAgent,
   openFarm,
   parseRolloutId,
   type Result,
@@ -11,7 +13,7 @@ import {
   whenAborted,
 } from '@swefarm/shared';
 import type { OutputLine } from '@swefarm/trajectories';
-import { artifactOfLine, readLines, renderReward, terminalSafe } from '@swefarm/trajectories';
+import { artifactOfLine, openFolderTree, readLines, renderReward, terminalSafe } from '@swefarm/trajectories';
 import { describeArtifact } from '../view/transcript.ts';
 import { command, flag, text } from './declare.ts';
 import { EXIT, type ExitCode } from './exit.ts';
@@ -34,6 +36,7 @@ export const show = command({
     '--full': flag('print whole observations, test ids and the test log'),
     '--web': flag('serve the page over a whole output file on this machine and print its address'),
     '--dataset <file>': text('with --web: the dataset with the gold patches (default: the one of the run)'),
+    '--out <folder>': text('write what the agent printed and wrote into this new folder'),
     '--json': flag('print facts and artifact as JSON (the default in a pipe)'),
     ...FARM,
   },
@@ -42,6 +45,7 @@ export const show = command({
     if (o.web) return await showWeb(name, o.dataset ?? null, o);
     const at = name.lastIndexOf('#');
     const found = at > 0 ? await fromFile(name.slice(0, at), name.slice(at + 1), o) : await fromFarm(name, o);
+    if (o.out !== undefined) return await writeOutputs(found.content, o.out);
     const human = !o.json && (process.stdout.isTTY || o.turns || o.full);
     await print(human ? describe(found, o) : JSON.stringify(found));
     return EXIT.allJudged;
@@ -59,6 +63,35 @@ async function showWeb(path: string, dataset: string | null, o: FarmValues): Pro
   await whenAborted(stop.draining);
   return EXIT.allJudged;
 }
+
+/** Writes the outputs of the agent. A name comes from the sandbox, so only its harmless parts become names of files. */
+async function writeOutputs(content: ArtifactContent | null, folder: string): Promise<ExitCode> {
+  const outputs = content?.outputs ?? [];
+  if (outputs.length === 0) throw new UsageError('the rollout has no outputs of an agent');
+  await using tree = await openFolderTree(folder);
+  for (const { name, content: stored, bytes } of outputs) {
+    const data =
+      typeof stored === 'string' ? stored : Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength);
+    try {
+      await tree.write(fileName(name), data);
+      if (Buffer.byteLength(data) < bytes)
+        printStatus(`swefarm: ${terminalSafe(name)}: its end was not stored`);
+    } catch (error) {
+      printStatus(`swefarm: ${terminalSafe(name)}: not written: ${errorMessage(error)}`);
+    }
+  }
+  await tree.finish();
+  printStatus(`swefarm: ${outputs.length} outputs: ${folder}`);
+  return EXIT.allJudged;
+}
+
+const LONGEST_NAME = 100;
+
+const fileName = (name: string): string =>
+  name
+    .split('/')
+    .map((part) => part.replace(/^\.*$|[^\w.+=@-]/g, '_').slice(-LONGEST_NAME))
+    .join('/');
 
 async function fromFarm(name: string, o: FarmValues): Promise<Found> {
   parseRolloutId(name);
@@ -120,6 +153,21 @@ function facts(of: Result | OutputLine): string {
         ]
       : []),
     `${of.turns} turns, ${of.exit_status ?? 'no exit status'}, ${of.tokens.prompt} + ${of.tokens.completion} tokens, weights ${terminalSafe(of.policy_version ?? 'unnamed')}`,
+    ...(of.agent ? [agentText(of.agent)] : []),
     `attempt ${of.attempt} on ${of.node} (${of.runtime}), seconds: ${seconds.join(', ')}`,
   ].join('\n');
+}
+
+function agentText(agent: InstalledAgent): string {
+  const { lines, masked, requests, whole, repeated, repaired, refused, unknown_paths = {} } = agent;
+  const left = Object.entries(masked).map(([reason, turns]) => `${turns} ${reason}`);
+  const paths = Object.entries(unknown_paths).map(([path, times]) => `${path} (${times})`);
+  return [
+    terminalSafe(
+      `agent ${agent.name} ${agent.version}, exit code ${agent.exit_code ?? 'none'}, ${lines} lines`,
+    ),
+    `${requests} requests: ${whole} rendered whole, ${repeated} repeated, ${repaired} given back in another form, ${refused} refused`,
+    ...(left.length > 0 ? [`turns that are not trained on: ${left.join(', ')}`] : []),
+    ...(paths.length > 0 ? [`paths that are not served: ${terminalSafe(paths.join(', '))}`] : []),
+  ].join('; ');
 }

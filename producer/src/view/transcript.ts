@@ -1,13 +1,18 @@
 /** Renders a rollout as text that is safe to print. */
 import { withNamedPictures } from '@swefarm/policy';
-import type {
-  ArtifactContent,
-  CommandRecord,
-  LiveTurn,
-  Message,
-  Report,
-  Trajectory,
-  Turn,
+import {
+  type ArtifactContent,
+  allTurns,
+  type CommandRecord,
+  type LiveTurn,
+  linesOf,
+  type Message,
+  ownTurns,
+  type Report,
+  type Trajectory,
+  type Turn,
+  type TurnRequest,
+  type WholeLine,
 } from '@swefarm/shared';
 import { middle, terminalSafe } from '@swefarm/trajectories';
 
@@ -27,33 +32,65 @@ export function describeArtifact(content: ArtifactContent, options: TranscriptOp
   if (content.failure_detail) add('failure', cut(content.failure_detail, options));
   add('patch', patch ? cut(patch, options) : patch === '' ? '(empty)' : '(none)');
   if (report) add('report', describeReport(report, options));
+  if (content.outputs?.length) add('outputs', describeOutputs(content.outputs));
   if (options.full && content.test_log) add('test log', terminalSafe(content.test_log));
   return parts.join('\n');
 }
 
-export function describeTurns({ messages, turns, ...end }: Trajectory, options: TranscriptOptions): string {
-  const turnsByMessage = new Map(turns.map((turn, index) => [turn.message, { turn, number: index + 1 }]));
+/** Describes the turns of all lines; a heading names each line if there are several. */
+export function describeTurns(trajectory: Trajectory, options: TranscriptOptions): string {
+  const { exit_status, limit, contiguous } = trajectory;
+  const lines = linesOf(trajectory);
   const tokens =
-    end.contiguous === undefined ? '' : `, token ids ${end.contiguous ? 'contiguous' : 'not contiguous'}`;
+    contiguous === undefined ? '' : `, token ids ${contiguous ? 'contiguous' : 'not contiguous'}`;
+  const count = lines.length > 1 ? ` in ${lines.length} lines` : '';
+  const end = `${exit_status ?? 'no exit status'}${limit && limit !== exit_status ? ` (${limit})` : ''}`;
   return [
-    ...messages.flatMap((message, at) => describeMessage(message, turnsByMessage.get(at), options)),
-    section(
-      'end',
-      `${end.exit_status ?? 'no exit status'}${end.limit && end.limit !== end.exit_status ? ` (${end.limit})` : ''} after ${turns.length} turns${tokens}`,
-      options,
-    ),
+    ...lines.flatMap((line) => [
+      ...(lines.length > 1 ? [section(lineTitle(line), lineText(line), options)] : []),
+      ...describeLine(line, options),
+    ]),
+    section('end', `${end} after ${allTurns(trajectory).length} turns${count}${tokens}`, options),
   ].join('\n');
 }
 
+/** Describes the messages and turns that the line itself has. */
+function describeLine(line: WholeLine, options: TranscriptOptions): string[] {
+  const numbered = ownTurns(line).map((turn, index) => ({ turn, number: index + 1 }));
+  const byMessage = new Map(numbered.map((one) => [one.turn.message, one]));
+  return line.messages.flatMap((message, at) =>
+    at < line.shared.messages ? [] : describeMessage(message, byMessage.get(at), options),
+  );
+}
+
+const lineTitle = ({ id, kind }: WholeLine): string => `line ${id}: ${kind}`;
+
+function lineText(line: WholeLine): string {
+  const { from, masked } = line;
+  const start = from ? `continues ${from.line} after ${from.turns} of its turns` : 'has a prompt of its own';
+  const trained = masked === null ? 'is trained on' : `is not trained on (${masked})`;
+  return `${start}, ${ownTurns(line).length} turns, ${trained}`;
+}
+
+const describeOutputs = (outputs: NonNullable<ArtifactContent['outputs']>): string =>
+  [
+    ...outputs.map(({ name, content, bytes }) => {
+      const stored = typeof content === 'string' ? Buffer.byteLength(content) : content.length;
+      return `${terminalSafe(name)}: ${stored < bytes ? `${stored} of ` : ''}${bytes} bytes`;
+    }),
+    '--out DIR writes them',
+  ].join('\n');
+
 export function describeLiveTurn(turn: LiveTurn, options: TranscriptOptions): string {
+  const of = turn.line && { line: turn.line };
   return turn.messages
     .flatMap((message, at) =>
-      describeMessage(message, at === turn.answer ? { turn, number: turn.turn } : undefined, options),
+      describeMessage(message, at === turn.answer ? { turn, number: turn.turn, ...of } : undefined, options),
     )
     .join('\n');
 }
 
-type Answered = { turn: Omit<Turn, 'message' | 'tokens'>; number: number };
+type Answered = { turn: Omit<Turn, 'message' | 'tokens'>; number: number } & Pick<LiveTurn, 'line'>;
 
 function describeMessage(
   message: Message,
@@ -70,11 +107,29 @@ function section(title: string, text: string, { heading, width }: TranscriptOpti
   return `${heading(`── ${title} ${rest}`)}\n${text}`;
 }
 
-function turnTitle({ turn, number }: Answered): string {
+function turnTitle({ turn, number, line }: Answered): string {
   const usage = turn.usage ? `, ${turn.usage.prompt_tokens} + ${turn.usage.completion_tokens} tokens` : '';
   const version = turn.policy_version.end ? `, weights ${terminalSafe(turn.policy_version.end)}` : '';
   const cut = turn.finish_reason === 'length' ? ', cut by the token limit' : '';
-  return `turn ${number} (${turn.model_seconds.toFixed(1)} s${usage}${version}${cut})`;
+  const request = turn.request ? requestText(turn.request) : '';
+  const of = line ? ` of ${line.id}, ${line.kind}` : '';
+  return `turn ${number}${of} (${turn.model_seconds.toFixed(1)} s${usage}${version}${cut}${request})`;
+}
+
+/** Returns how the request was matched, and what else was unusual about it. */
+function requestText({ matched, repaired, repeated = 0, delivered }: TurnRequest): string {
+  return [
+    matched === 'continued'
+      ? ''
+      : matched === 'first'
+        ? ', first prompt'
+        : `, prompt rendered whole: ${matched}`,
+    repaired ? ', given back in another form' : '',
+    repeated > 0 ? `, asked ${repeated + 1} times` : '',
+    delivered ? '' : ', not delivered',
+  ]
+    .join('')
+    .replaceAll('_', ' ');
 }
 
 function messageText(message: Message, options: TranscriptOptions): string {

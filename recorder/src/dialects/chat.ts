@@ -2,7 +2,16 @@
 import type { Message } from '@swefarm/shared';
 import { contentText } from './content.ts';
 import { type AgentAnswer, type AgentRequest, BadRequest, type DialectForm } from './dialect.ts';
-import { type Fields, listOf, requireBody, requireFields, requireName, textOf, tokensOf } from './fields.ts';
+import {
+  type Fields,
+  listOf,
+  namesOf,
+  requireBody,
+  requireFields,
+  requireName,
+  textOf,
+  tokensOf,
+} from './fields.ts';
 import { type Call, freeTextCall, freeTextOf, functionCall, OfferedTools, shapeOf } from './offered.ts';
 import { openaiError } from './refusal.ts';
 import { data } from './sse.ts';
@@ -110,7 +119,7 @@ function read(value: unknown): AgentRequest {
     callsAllowed: body.tool_choice !== 'none',
     maxTokens: tokensOf(body.max_completion_tokens ?? body.max_tokens, 'max_tokens'),
     streamUsage: requireFields(options, 'stream_options').include_usage === true,
-    dropped: [...dropped],
+    dropped: namesOf(dropped),
   };
 }
 

@@ -2,6 +2,9 @@
 import { tryParseJson } from '@swefarm/shared';
 import { BadRequest } from './dialect.ts';
 
+/** Most names in `dropped` of a request. */
+const MOST_DROPPED = 32;
+
 export type Fields = Record<string, unknown>;
 
 const MOST_LEVELS = 64;
@@ -57,6 +60,8 @@ export function tokensOf(value: unknown, path: string): number | null {
     throw new BadRequest(`${path}: expected a whole number from 1`);
   return value;
 }
+
+export const namesOf = (dropped: ReadonlySet<string>): string[] => [...dropped].slice(0, MOST_DROPPED);
 
 /** Returns the id of an answer that an echo names, or null for a value that no endpoint of ours has given. */
 export const answerIdOf = (value: unknown): string | null =>

@@ -14,6 +14,7 @@ import {
   type Fields,
   isFields,
   listOf,
+  namesOf,
   requireBody,
   requireFields,
   requireName,
@@ -168,7 +169,7 @@ function read(value: unknown): AgentRequest {
     callsAllowed,
     maxTokens: tokensOf(body.max_tokens, 'max_tokens'),
     streamUsage: true,
-    dropped: [...dropped],
+    dropped: namesOf(dropped),
   };
 }
 

@@ -52,7 +52,7 @@ export class OfferedTools {
     this.#add({ kind: 'custom', name, namespace }, tool, FREE_TEXT, path);
   }
 
-  /** Names a tool that runs on the server of another company. */
+  /** Leaves out a tool, such as one that runs on the server of a company. */
   drop(kind: string): void {
     this.#dropped.add(`tool ${kind}`);
   }

@@ -1,7 +1,6 @@
 /** What each dialect reads from a request, and what it refuses. */
 import type { Dialect } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
-import { BadRequest } from './dialect.ts';
 import { DIALECTS } from './registry.ts';
 
 const read = (dialect: Dialect, body: unknown) => DIALECTS[dialect].read(body);
@@ -201,6 +200,7 @@ describe('tools of other kinds', () => {
         { type: 'custom_tool_call_output', call_id: 'c1', output: 'done' },
         { type: 'function_call', call_id: 'c2', name: 'spawn', namespace: 'agents', arguments: '{}' },
         { type: 'web_search_call', id: 'ws' },
+        { type: 'additional_tools', tools: [{ type: 'function', name: 'late' }] },
       ],
       tools: [
         { type: 'custom', name: 'apply_patch', description: 'Patches.', format: { type: 'grammar' } },
@@ -214,12 +214,13 @@ describe('tools of other kinds', () => {
     expect(tools.map((tool) => tool.function)).toEqual([
       { name: 'apply_patch', description: 'Patches.', parameters: input },
       { name: 'agents__spawn', description: '', parameters: object },
+      { name: 'late', description: '', parameters: object },
     ]);
     expect(Object.fromEntries(shapes)).toEqual({
       apply_patch: { kind: 'custom', name: 'apply_patch', namespace: null },
       agents__spawn: { kind: 'function', name: 'spawn', namespace: 'agents' },
     });
-    expect(dropped).toEqual(['item web_search_call', 'tool web_search', 'tool apply_patch (second)']);
+    expect(dropped).toEqual(['tool web_search', 'tool apply_patch (second)', 'item web_search_call']);
     expect(messages.flatMap(({ tool_calls }) => tool_calls ?? [])).toEqual([
       call('c1', 'apply_patch', '{"input":"*** \\"x\\""}'),
       call('c2', 'agents__spawn', '{}'),
@@ -279,75 +280,5 @@ describe('fields that the policy does not get', () => {
     expect(read('responses', { ...responses, tool_choice: 'none' }).callsAllowed).toBe(false);
     expect(read('messages', { ...messages, tool_choice: { type: 'none' } }).callsAllowed).toBe(false);
     expect(read('messages', messages).callsAllowed).toBe(true);
-  });
-});
-
-describe('hostile requests', () => {
-  const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
-  const user = [{ role: 'user', content: 'Hello' }];
-
-  test.each<[Dialect, unknown, string]>([
-    ['chat', null, 'the request: expected an object'],
-    ['chat', { model: 'm', messages: [] }, 'messages: expected at least one'],
-    ['chat', { messages: user }, 'model: expected a text of 1 to 256 characters'],
-    ['chat', { model: 'm', messages: user, x: nested(70) }, 'nested deeper than 64 levels'],
-    ['chat', { model: 'm', messages: [{ role: 'function' }] }, 'messages[0].role: expected system'],
-    [
-      'chat',
-      { model: 'm', messages: [{ role: 'user', content: 5 }] },
-      'messages[0].content: expected a text',
-    ],
-    ['chat', { model: 'm', messages: [{ role: 'tool', content: '' }] }, 'messages[0].tool_call_id'],
-    ['chat', { model: 'm', messages: user, max_tokens: 0 }, 'max_tokens: expected a whole number from 1'],
-    ['chat', { model: 'm', messages: user, n: 2 }, 'n: expected 1'],
-    ['chat', { model: 'm', messages: user, tools: {} }, 'tools: expected a list'],
-    [
-      'messages',
-      { model: 'm', messages: [{ role: 'tool', content: '' }] },
-      'messages[0].role: expected user',
-    ],
-    ['messages', { model: 'm', messages: [{ role: 'user', content: [{}] }] }, 'messages[0].content[0].type'],
-    ['messages', { model: 'm', messages: user, tools: [{ input_schema: {} }] }, 'tools[0].name'],
-    [
-      'responses',
-      { model: 'm', input: [{ type: 'item_reference', id: 'x' }] },
-      'input[0]: items are not stored',
-    ],
-    ['responses', { model: 'm', input: 'x', previous_response_id: 'r' }, 'previous_response_id'],
-    ['responses', { model: 'm', input: [{ type: 'function_call', name: 'x' }] }, 'input[0].call_id'],
-  ])('%s refuses %j', (dialect, body, message) => {
-    expect(() => read(dialect, body)).toThrow(BadRequest);
-    expect(() => read(dialect, body)).toThrow(message);
-  });
-
-  test('a key __proto__ changes nothing', () => {
-    const body = JSON.parse(
-      '{"model":"m","__proto__":{"stream":true},"messages":[{"role":"user","content":"x","__proto__":{"polluted":1}},{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"__proto__","arguments":"{\\"__proto__\\": {\\"polluted\\": 1}}"}}]}],"tools":[{"type":"function","function":{"name":"__proto__","parameters":{"__proto__":{"polluted":1}}}}]}',
-    );
-    const request = read('chat', body);
-    expect(request.stream).toBe(false);
-    expect(request.tools[0]?.function.name).toBe('__proto__');
-    expect(request.messages[1]?.tool_calls).toEqual([call('c', '__proto__', '{"__proto__":{"polluted":1}}')]);
-    expect(({} as { polluted?: number }).polluted).toBeUndefined();
-  });
-
-  test('arguments that are nested too deeply stay as they are', () => {
-    const args = `{"a": ${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
-    const { messages } = read('chat', {
-      model: 'm',
-      messages: [{ role: 'assistant', tool_calls: [call('c', 'bash', args)] }],
-    });
-    expect(messages[0]?.tool_calls?.[0]?.function.arguments).toBe(args);
-  });
-
-  test('a request of a megabyte is read in a fraction of a second', () => {
-    const text = 'x-anthropic-billing-header '.repeat(40_000);
-    const started = performance.now();
-    read('messages', {
-      model: 'm',
-      system: [{ type: 'text', text }],
-      messages: [{ role: 'user', content: text }],
-    });
-    expect(performance.now() - started).toBeLessThan(500);
   });
 });

@@ -7,6 +7,7 @@ import {
   type Fields,
   isFields,
   listOf,
+  namesOf,
   requireBody,
   requireFields,
   requireName,
@@ -25,11 +26,13 @@ class Items {
   readonly messages: Message[] = [];
   readonly answers = new Map<number, string>();
   readonly #dropped: Set<string>;
+  readonly #offered: OfferedTools;
   /** Whether the last message is an answer to which `reasoning`, a text or calls may be added. */
   #open: 'reasoning' | 'text' | 'calls' | null = null;
 
-  constructor(dropped: Set<string>) {
+  constructor(dropped: Set<string>, offered: OfferedTools) {
     this.#dropped = dropped;
+    this.#offered = offered;
   }
 
   read(value: unknown, path: string): void {
@@ -39,6 +42,7 @@ class Items {
     else if (type === 'reasoning') this.#reasoning(item, path);
     else if (type === 'function_call' || type === 'custom_tool_call') this.#call(item, path);
     else if (typeof type === 'string' && OUTPUTS.has(type)) this.#output(item, path);
+    else if (type === 'additional_tools') addTools(item.tools, `${path}.tools`, this.#offered);
     else if (type === 'item_reference')
       throw new BadRequest(
         `${path}: items are not stored here, so a request must contain them (store: false)`,
@@ -101,14 +105,23 @@ class Items {
   }
 }
 
+/** Adds tools. Throws BadRequest. `namespace`: the tool that contains them. */
+function addTools(
+  tools: unknown,
+  path: string,
+  offered: OfferedTools,
+  namespace: string | null = null,
+): void {
+  for (const [at, tool] of listOf(tools, path).entries())
+    addTool(requireFields(tool, `${path}[${at}]`), `${path}[${at}]`, offered, namespace);
+}
+
 function addTool(tool: Fields, path: string, offered: OfferedTools, namespace: string | null): void {
   if (tool.type === 'function') offered.addFunction(tool, tool.parameters, path, namespace);
   else if (tool.type === 'custom') offered.addFreeText(tool, path, namespace);
-  else if (tool.type === 'namespace' && namespace === null) {
-    const name = requireName(tool.name, `${path}.name`);
-    for (const [at, inner] of listOf(tool.tools, `${path}.tools`).entries())
-      addTool(requireFields(inner, `${path}.tools[${at}]`), `${path}.tools[${at}]`, offered, name);
-  } else offered.drop(requireName(tool.type, `${path}.type`));
+  else if (tool.type === 'namespace' && namespace === null)
+    addTools(tool.tools, `${path}.tools`, offered, requireName(tool.name, `${path}.name`));
+  else offered.drop(requireName(tool.type, `${path}.type`));
 }
 
 /** Names the fields that change an answer and that the policy does not get. */
@@ -125,8 +138,8 @@ function dropFields(body: Fields, dropped: Set<string>): void {
     dropped.add('parallel_tool_calls');
 }
 
-function readItems(body: Fields, dropped: Set<string>): Items {
-  const items = new Items(dropped);
+function readItems(body: Fields, dropped: Set<string>, offered: OfferedTools): Items {
+  const items = new Items(dropped, offered);
   const instructions = textOf(body.instructions, 'instructions');
   if (instructions !== '') items.read({ role: 'system', content: instructions }, 'instructions');
   if (typeof body.input === 'string') items.read({ role: 'user', content: body.input }, 'input');
@@ -139,10 +152,9 @@ function readItems(body: Fields, dropped: Set<string>): Items {
 export function readResponses(value: unknown): AgentRequest {
   const body = requireBody(value);
   const dropped = new Set<string>();
-  const { messages, answers } = readItems(body, dropped);
   const offered = new OfferedTools(dropped);
-  for (const [at, tool] of listOf(body.tools, 'tools').entries())
-    addTool(requireFields(tool, `tools[${at}]`), `tools[${at}]`, offered, null);
+  addTools(body.tools, 'tools', offered);
+  const { messages, answers } = readItems(body, dropped, offered);
   dropFields(body, dropped);
   return {
     dialect: 'responses',
@@ -155,6 +167,6 @@ export function readResponses(value: unknown): AgentRequest {
     callsAllowed: body.tool_choice !== 'none',
     maxTokens: tokensOf(body.max_output_tokens, 'max_output_tokens'),
     streamUsage: true,
-    dropped: [...dropped],
+    dropped: namesOf(dropped),
   };
 }

@@ -76,11 +76,13 @@ const RUNS: Record<string, { roles: string; tools: number[]; continued: string; 
     continued: '- 1 - - - 5 2 6 4 9 3 11 7',
   },
   codex: { roles: 'ssuua1ta2tta1ta1ta1t', tools: [7], continued: '- 1 2 3 4 5' },
+  'codex-additional-tools': { roles: 'ssssuua1ta1t', tools: [11], continued: '- 1 2' },
   'codex-compaction': {
     roles: 'ssuuua1ta1ta1ta1t',
     tools: [7, 0],
     continued: '- 1 2 3 4 5 - 7 8 9 10 11 - 13 14 15 16',
   },
+  'codex-free-text': { roles: 'ssuua1ta1t', tools: [8], continued: '- 1 2' },
   'codex-subagent': { roles: 'ssuua1ta1ta1t', tools: [12, 7], continued: '- 1 - 3 2 4 5' },
   'mini-swe-agent': { roles: 'sua1ta2tta1tuu', tools: [1], continued: '- 1 2 3 3 3' },
   'opencode-chat': { roles: 'sua1ta2tta1ta1ta1t', tools: [10], continued: '- 1 2 3 4r 5' },
@@ -121,5 +123,9 @@ describe('recorded requests', () => {
       continued: continued(exchanges),
       dropped: [...new Set(exchanges.flatMap(({ request }) => request.dropped))],
     }).toEqual({ dropped: [], ...expected });
+  });
+
+  test.each(Object.keys(RUNS))('%s contains no sentence of an agent', (run) => {
+    expect(JSON.stringify(readRecorded(run))).not.toMatch(/ (the|you|your|should|must|this|that|with) /i);
   });
 });

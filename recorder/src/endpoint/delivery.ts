@@ -18,7 +18,7 @@ export async function deliver(
   outcome: Promise<Outcome>,
 ): Promise<boolean> {
   if (!request.stream) {
-    const end = await settled(outcome);
+    const end = await whenComplete(outcome);
     return 'answer' in end
       ? await sendJson(response, 200, form.whole(request, end.answer))
       : await sendRefusal(response, form, end);
@@ -35,7 +35,7 @@ export async function deliver(
   const alive = setInterval(() => {
     if (begun && isOpen(response)) response.write(form.alive(request, id));
   }, silence.alive);
-  const end = await settled(outcome);
+  const end = await whenComplete(outcome);
   clearTimeout(timer);
   clearInterval(alive);
   if (!isOpen(response)) return false;
@@ -48,7 +48,7 @@ export async function deliver(
 }
 
 /** Waits for the outcome, and until the server has seen that a client has left before: what is written to it would count as delivered. */
-async function settled(outcome: Promise<Outcome>): Promise<Outcome> {
+async function whenComplete(outcome: Promise<Outcome>): Promise<Outcome> {
   const end = await outcome;
   await setImmediate();
   return end;

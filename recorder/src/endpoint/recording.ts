@@ -9,7 +9,7 @@ import { HistoryTree } from '../lines/tree.ts';
 import type { NoRoom, RecorderOptions, RolloutOver } from '../recorder.ts';
 import type { Outcome } from './delivery.ts';
 import { createLimits, type Limits } from './limits.ts';
-import { createSampling, type Sampling } from './sampling.ts';
+import { createSampling, HistoryRefused, type Sampling } from './sampling.ts';
 import { createStopwatch } from './stopwatch.ts';
 
 const MOST_IN_FLIGHT = 8;
@@ -127,7 +127,7 @@ export class Recording implements AsyncDisposable {
     try {
       return await this.#sample(asked, maxTokens);
     } catch (error) {
-      return this.#refusalOf(asked, error);
+      return this.#refusalOf(error);
     } finally {
       giveBack();
       if (!asked.answer) this.tree.drop(asked);
@@ -164,12 +164,14 @@ export class Recording implements AsyncDisposable {
     return { refused: 'over', message: 'the rollout is over' };
   }
 
-  #refusalOf(asked: Asked, error: unknown): Outcome {
+  #refusalOf(error: unknown): Outcome {
     const over = { refused: 'over' as const, message: `the rollout is over: ${this.#ended ?? 'ended'}` };
     if (this.#ended) return over;
-    if (this.tree.answers.length > 0 && isFaultOfAgent(asked, error))
+    const isRefused = error instanceof HistoryRefused;
+    // The first request of a rollout shows whether the endpoint accepts requests at all.
+    if (isRefused && this.tree.answers.length > 0)
       return { refused: 'bad_request', message: 'the model cannot read this history' };
-    this.#over.reject(error);
+    this.#over.reject(isRefused ? error.cause : error);
     this.close('ended');
     return over;
   }
@@ -181,15 +183,6 @@ export class Recording implements AsyncDisposable {
 }
 
 const newId = (): string => randomBytes(12).toString('hex');
-
-/**
- * Returns whether the endpoint refused what the agent sent. Any command in the sandbox can send a history that no server accepts, and must
- * not fail the rollout by it. The first request of a rollout shows whether the endpoint accepts requests at all.
- */
-const isFaultOfAgent = ({ match }: Asked, error: unknown): boolean =>
-  error instanceof RolloutFailure &&
-  (error.failureClass === 'policy_bad_request' ||
-    (error.failureClass === 'policy_tokens' && match.parent === null));
 
 function agentAnswer({ given: { id, message }, turn }: Answer): AgentAnswer {
   const calls = message.tool_calls?.length ?? 0;

@@ -1,11 +1,19 @@
 /** Asks the policy for the answer to one request, and adds the answer to the tree. */
-import type { Turn, TurnRequest } from '@swefarm/shared';
+import { RolloutFailure, type Turn, type TurnRequest } from '@swefarm/shared';
 import { type Answer, type Asked, messagesOf } from '../lines/answer.ts';
 import { withUniqueIds } from '../lines/callids.ts';
 import { readAnswer } from '../lines/calls.ts';
 import { lineTo, promptIds, recordAnswerTokens } from '../lines/tokens.ts';
 import type { HistoryTree } from '../lines/tree.ts';
 import type { Continued, NoRoom, PolicyLine, RecordedReply, RecorderOptions } from '../recorder.ts';
+
+/**
+ * Thrown when the endpoint or the template refused what the agent sent; `cause`: the failure. Any command in the sandbox can send a history
+ * that no server accepts, and must not fail the rollout by it.
+ */
+export class HistoryRefused extends Error {
+  override readonly name = 'HistoryRefused';
+}
 
 export type Sampling = ReturnType<typeof createSampling>;
 
@@ -41,7 +49,7 @@ export function createSampling(options: RecorderOptions, tree: HistoryTree) {
 
   return {
     /**
-     * Asks the policy. Throws RolloutFailure `policy_*`, or the signal's reason.
+     * Asks the policy. Throws RolloutFailure `policy_*`, HistoryRefused, or the signal's reason.
      *
      * @param maxTokens most tokens of the answer; null: no limit beside those of the run
      */
@@ -50,7 +58,10 @@ export function createSampling(options: RecorderOptions, tree: HistoryTree) {
       const line = lineAfter(match.parent);
       const before = lineTo(match.parent).flatMap(({ match: { tail }, message }) => [...tail, message]);
       const messages = [...before, ...match.tail];
-      const reply = await line.complete({ messages, tools, maxTokens, seedTurn: number, signal });
+      const request = { messages, tools, maxTokens, seedTurn: number, signal };
+      const reply = await line.complete(request).catch((error: unknown) => {
+        throw isRefusal(error, match) ? new HistoryRefused('refused', { cause: error }) : error;
+      });
       if ('context_overflow' in reply) return reply;
       signal.throwIfAborted();
       const answer = add(asked, reply);
@@ -59,6 +70,12 @@ export function createSampling(options: RecorderOptions, tree: HistoryTree) {
     },
   };
 }
+
+/** A whole prompt that the template cannot render is the agent's; what follows an answer of ours is not. */
+const isRefusal = (error: unknown, { parent }: Asked['match']): boolean =>
+  error instanceof RolloutFailure &&
+  (error.failureClass === 'policy_bad_request' ||
+    (error.failureClass === 'policy_tokens' && parent === null));
 
 function continuedFrom(answer: Answer): Continued {
   const { tokens } = answer.turn;

@@ -68,7 +68,7 @@ export type Answer = {
   readonly callIds: ReadonlyMap<string, string>;
   readonly malformed: boolean;
   /** Whether a later prompt that was rendered whole contains its calls. */
-  isKept: boolean;
+  isInLaterPrompt: boolean;
   readonly turn: Turn & { request: TurnRequest };
   /** What the policy needs to continue after the answer. */
   readonly point: object;

@@ -40,7 +40,7 @@ function longestContinuations(answers: readonly Answer[]): Map<Answer, Answer> {
   for (const answer of answers.toReversed()) {
     const next = following.get(answer);
     // An answer that a later whole prompt contains goes on there.
-    lengths.set(answer, 1 + (next ? (lengths.get(next) ?? 0) : answer.isKept ? 0.5 : 0));
+    lengths.set(answer, 1 + (next ? (lengths.get(next) ?? 0) : answer.isInLaterPrompt ? 0.5 : 0));
     const { parent } = answer.match;
     if (!parent) continue;
     const best = following.get(parent);

@@ -41,7 +41,7 @@ test('each sampled token is in exactly one line, whose ids are those that the po
       expect(trained + maskedTurns).toBe(policy.samples.length);
       expect(count).toBe(new Set(lines.map(({ id }) => id)).size);
     }),
-    { numRuns: 500 },
+    { numRuns: 300 },
   );
 });
 

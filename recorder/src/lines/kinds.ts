@@ -46,7 +46,7 @@ export function kindsOf(chains: readonly Chain[], answers: readonly Answer[]): M
  */
 function isAbandoned({ answers }: Chain, all: readonly Answer[]): boolean {
   const [last] = answers;
-  if (answers.length > 1 || last.isKept || last.history.after.length > 0) return false;
+  if (answers.length > 1 || last.isInLaterPrompt || last.history.after.length > 0) return false;
   const { history } = last.asked;
   const later = all.filter(({ number }) => number > last.number);
   const isReplaced = history.asked.some(({ answer }) => {

@@ -68,6 +68,8 @@ const LINES: Record<string, string[]> = {
   'claude-code-compaction': ['L1 main 9', 'L2 summary after L1+8 1', 'L3 main 6'],
   'claude-code-subagent': ['L1 main 4', 'L2 subagent 3', 'L3 subagent 3', 'L4 subagent 3'],
   'claude-code': ['L1 main 6'],
+  'codex-additional-tools': ['L1 main 3'],
+  'codex-free-text': ['L1 main 3'],
   'codex-compaction': ['L1 main 5', 'L2 summary 1', 'L3 main 5', 'L4 summary 1', 'L5 main 5'],
   'codex-subagent': ['L1 main 4', 'L2 subagent 3'],
   codex: ['L1 main 6'],
@@ -104,6 +106,6 @@ test('no token is lost when requests are repeated, lost, left undelivered or sen
       const { lines, policy } = await play(run, all);
       expectAllRecorded(lines, policy.samples);
     }),
-    { numRuns: 60 },
+    { numRuns: 30 },
   );
 });

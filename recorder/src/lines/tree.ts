@@ -57,15 +57,15 @@ export class HistoryTree {
       ...{ history: last, match, joined: 0, answer: null },
     };
     last.asked.push(asked);
-    if (match.parent === null) this.#markKept(messages);
+    if (match.parent === null) this.#markInLaterPrompt(messages);
     return asked;
   }
 
   /** Adds the answer to a request. */
-  answer(asked: Asked, made: Omit<Answer, 'asked' | 'number' | 'history' | 'isKept'>): Answer {
+  answer(asked: Asked, made: Omit<Answer, 'asked' | 'number' | 'history' | 'isInLaterPrompt'>): Answer {
     const history = historyAfter(asked.history, made.given.message, (history) => ({
       ...made,
-      ...{ asked, number: this.#answers.length + 1, history, isKept: false },
+      ...{ asked, number: this.#answers.length + 1, history, isInLaterPrompt: false },
     }));
     const answer = history.answer as Answer;
     asked.history.after.push(history);
@@ -82,20 +82,20 @@ export class HistoryTree {
       remove(at.before.after, at);
   }
 
-  #markKept(messages: readonly Message[]): void {
+  #markInLaterPrompt(messages: readonly Message[]): void {
     for (const { id } of messages.flatMap(({ tool_calls: calls }) => calls ?? [])) {
       const answer = this.#byCall.get(id);
-      if (answer) answer.isKept = true;
+      if (answer) answer.isInLaterPrompt = true;
     }
   }
 
-  #match(place: {
+  #match(found: {
     request: AgentRequest;
     messages: readonly Message[];
     history: History;
     start: History;
   }): Match {
-    const { request, messages, history, start } = place;
+    const { request, messages, history, start } = found;
     const parent = history.lastAnswer;
     const tail = messages.slice(parent?.history.length ?? 0);
     if (parent && tail.length > 0 && !tail.some(isAssistant)) {

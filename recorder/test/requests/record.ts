@@ -179,8 +179,8 @@ async function serveModel(
     return sendJson(response, REFUSAL_STATUS[refused], form.refusal(refused, 'scripted refusal'));
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   response.write(form.begin(request, answer.id));
-  for (let waited = 0; waited < pause; waited += 5) {
-    await wait(5000);
+  for (let waited = 0; waited < pause; waited += 15) {
+    await wait(15_000);
     response.write(form.alive(request, answer.id));
   }
   response.end(

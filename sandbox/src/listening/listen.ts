@@ -28,8 +28,9 @@ export class Listeners implements AsyncDisposable {
     const listener = await openListener(inside, onConnection, signal);
     this.#open.add(listener);
     void listener.closed.then(() => this.#open.delete(listener));
-    if (!this.#isClosed) return listener;
+    if (!this.#isClosed && !signal.aborted) return listener;
     await listener[Symbol.asyncDispose]();
+    signal.throwIfAborted();
     throw new RolloutFailure('sandbox_lost', 'the container ended while the worker began to listen in it');
   }
 

@@ -10,7 +10,12 @@ export type Attempt = {
   slow?: true;
   network?: ContainerSpec['network'];
   limits?: Partial<Limits>;
-  run(sandbox: { container: Container; shell: Shell; host: Host }): Promise<string | null>;
+  run(sandbox: {
+    container: Container;
+    shell: Shell;
+    host: Host;
+    neighbourPort: number;
+  }): Promise<string | null>;
 };
 
 /**

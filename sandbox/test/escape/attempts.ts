@@ -7,6 +7,7 @@ import { takePatch } from '../../src/snapshot.ts';
 import { NEVER, sh, snapshotOf, TEST_IMAGE_MARKER } from '../subject.ts';
 import { type Attempt, python } from './attempt.ts';
 import { FIRST_PROCESS } from './firstprocess.ts';
+import { MOUNTED } from './mounted.ts';
 
 const MEGABYTE = 1_000_000;
 
@@ -16,6 +17,7 @@ attempt("${host}:${port}", lambda: s.connect(("${host}", ${port})))`;
 
 export const ATTEMPTS: readonly Attempt[] = [
   ...FIRST_PROCESS,
+  ...MOUNTED,
   {
     name: 'services of the host, the metadata address and the internet',
     run: ({ container, host }) =>

@@ -1,6 +1,6 @@
 /** The targets of the attempts: a service on every address of the host, an abstract socket, and a file, all of this test. */
 import { once } from 'node:events';
-import { readFile, writeFile } from 'node:fs/promises';
+import { chmod, cp, lstat, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -16,9 +16,13 @@ export type Host = AsyncDisposable & {
   secretFile: string;
   secretName: string;
   secret: string;
-  /** Returns whether the file is unchanged. */
+  /** A folder that is mounted into every sandbox at {@link MOUNTED_AT}. */
+  mounted: string;
+  /** Returns whether the file and the mounted folder are unchanged. */
   unharmed(): Promise<boolean>;
 };
+
+export const MOUNTED_AT = '/opt/swefarm/agents/escape';
 
 export async function openHost(): Promise<Host> {
   const folder = temporaryFolder('escape');
@@ -26,6 +30,13 @@ export async function openHost(): Promise<Host> {
   const secretFile = join(folder, secretName);
   const secret = newId() + newId();
   await writeFile(secretFile, secret);
+  const mounted = join(folder, 'mounted');
+  await mkdir(mounted);
+  await chmod(folder, 0o755);
+  await writeFile(join(mounted, 'file'), secretName);
+  await cp('/usr/bin/touch', join(mounted, 'touch'));
+  await chmod(join(mounted, 'touch'), 0o4755);
+  const before = await stateOf(mounted);
   const abstract = `swefarm-escape-${newId()}`;
   const servers = [createServer((socket) => socket.end()), createServer((socket) => socket.end())] as const;
   await once(servers[0].listen({ port: 0, host: '0.0.0.0' }), 'listening');
@@ -41,9 +52,22 @@ export async function openHost(): Promise<Host> {
     secretFile,
     secretName,
     secret,
-    unharmed: async () => (await readFile(secretFile, 'utf8')) === secret,
+    mounted,
+    unharmed: async () =>
+      (await readFile(secretFile, 'utf8')) === secret && (await stateOf(mounted)) === before,
     async [Symbol.asyncDispose]() {
       for (const server of servers) server.close();
     },
   };
+}
+
+/** Returns names, attributes, change times and contents of a folder's files as text. */
+async function stateOf(folder: string): Promise<string> {
+  const names = ['.', ...(await readdir(folder))].sort();
+  const states = names.map(async (name) => {
+    const { mode, uid, gid, size, nlink, ctimeMs } = await lstat(join(folder, name));
+    const content = name === '.' ? '' : await readFile(join(folder, name), 'base64');
+    return JSON.stringify([name, mode, uid, gid, size, nlink, ctimeMs, content]);
+  });
+  return (await Promise.all(states)).join('\n');
 }

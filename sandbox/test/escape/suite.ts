@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Shell } from '../../src/command.ts';
 import type { Container } from '../../src/runtime.ts';
-import { LIMITS, OPTIONS, type Subject, shellOf, start, WHOLE } from '../subject.ts';
+import { LIMITS, NEVER, OPTIONS, type Subject, shellOf, start, WHOLE } from '../subject.ts';
 import { ATTEMPTS } from './attempts.ts';
-import { type Host, openHost } from './host.ts';
+import { type Host, MOUNTED_AT, openHost } from './host.ts';
 import { KNOWN } from './known.ts';
 
 export function escapeSuite(name: string, makeSubject: () => Promise<Subject>): void {
@@ -13,11 +13,13 @@ export function escapeSuite(name: string, makeSubject: () => Promise<Subject>): 
     let host: Host;
     let neighbour: Container;
     let neighbourShell: Shell;
+    let neighbourPort: number;
     beforeAll(async () => {
       subject = await makeSubject();
       host = await openHost();
       neighbour = await start(subject);
       neighbourShell = await shellOf(neighbour);
+      neighbourPort = (await neighbour.listen((socket) => socket.end('reached'), NEVER)).port;
     });
     afterAll(async () => {
       await neighbourShell[Symbol.asyncDispose]();
@@ -29,9 +31,11 @@ export function escapeSuite(name: string, makeSubject: () => Promise<Subject>): 
     for (const attempt of ATTEMPTS.filter(({ slow }) => WHOLE || !slow)) {
       it(attempt.name, async () => {
         const limits = { ...LIMITS, ...attempt.limits };
-        await using container = await start(subject, { limits, network: attempt.network ?? 'none' });
+        const mounts = [{ source: host.mounted, target: MOUNTED_AT }];
+        const network = attempt.network ?? 'none';
+        await using container = await start(subject, { limits, network, mounts });
         await using shell = await shellOf(container);
-        const got = await attempt.run({ container, shell, host });
+        const got = await attempt.run({ container, shell, host, neighbourPort });
         const known = KNOWN[attempt.name]?.[subject.runtime.name];
         if (known === undefined) expect(got).toBeNull();
         else expect(got, `the attempt fails, so remove it from the list: ${known}`).not.toBeNull();

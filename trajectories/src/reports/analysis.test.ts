@@ -4,6 +4,7 @@ import { profileOf } from '../output/profile.ts';
 import { analyse, binsOf } from './analysis.ts';
 import { renderMarkdown, renderPage } from './document.ts';
 import { factOf, repositoryOf } from './facts.ts';
+import { cutTables } from './figures.ts';
 
 const fact = (id: string, index: number, resolved: boolean, more: Record<string, unknown> = {}) => ({
   ...factOf({
@@ -145,4 +146,27 @@ test('names of others do no harm in Markdown and on the page', () => {
   const report = { expected: null, ...profileOf(facts), analysis: analyse(facts, [1], OPTIONS) };
   expect(renderPage(report, 'a "page" <b>')).not.toMatch(/<script|<b>/);
   expect(renderMarkdown(report, 't')).toContain('\\|');
+});
+
+test('agents that came as programs have a table of what was recorded of them', () => {
+  const agent = (lines: number, masked: Record<string, number>) => ({
+    ...{ name: 'codex', version: '0.169', card: 'c', digest: null, exit_code: 0, lines, masked },
+    ...{ requests: 4, whole: 1, repeated: 1, repaired: 0, refused: 0 },
+  });
+  const ran = [
+    fact('a__b-1', 0, true, { agent: agent(1, {}) }),
+    fact('a__b-1', 1, false, { agent: agent(3, { abandoned: 2, side: 1 }) }),
+    fact('x__y-2', 0, false),
+  ];
+  const analysis = analyse(ran, [1], OPTIONS);
+  expect(analysis.agents).toMatchObject({
+    'codex 0.169': {
+      ...{ total: 2, resolved: 1 },
+      recorded: { lines: 4, turns: 30, masked_turns: 3, requests: 8, whole: 2, repeated: 2 },
+    },
+  });
+  expect(analyse(FACTS, [1], OPTIONS).agents).toEqual({});
+  const table = cutTables(analysis).find(({ title }) => title === 'Agents that came as programs');
+  expect(table?.rows).toEqual([['codex 0.169', '2', '1', '4', '30', '3', '8', '2', '2', '0', '0']]);
+  expect(table?.columns).toHaveLength(11);
 });

@@ -3,7 +3,7 @@
  * family, repository, difficulty and set.
  */
 import { spreadOf } from '@swefarm/datasets';
-import { successOf } from '@swefarm/shared';
+import { type InstalledAgent, successOf } from '@swefarm/shared';
 import { countOf } from '../output/profile.ts';
 import { countNames, mean } from '../output/tally.ts';
 import {
@@ -50,6 +50,8 @@ export function analyse(facts: readonly LineFact[], ks: readonly number[], optio
     /** Results by set (`--set`); empty without sets. */
     sets: cuts(({ tag }) => tag),
     components: componentsOf(facts, familyOf),
+    /** Results by agent that came as a program, with the sums of what was recorded of it; empty without such agents. */
+    agents: agentsOf(facts),
     costs: costsOf(facts),
     distributions: {
       /** Number of rollouts of each repository, judged or not, in descending order. */
@@ -151,6 +153,34 @@ function componentsOfFamily(facts: readonly LineFact[]) {
       const spread = spreadOf(own);
       return spread === null ? [] : [[name, { rollouts: own.length, mean: mean(own) ?? 0, spread }]];
     }),
+  );
+}
+
+type Recorded = Pick<InstalledAgent, 'lines' | 'requests' | 'whole' | 'repeated' | 'repaired' | 'refused'>;
+
+function agentsOf(facts: readonly LineFact[]) {
+  const ran = Map.groupBy(facts, ({ agent }) => (agent ? `${agent.name} ${agent.version}` : null));
+  return Object.fromEntries(
+    [...ran]
+      .toSorted(([a], [b]) => ((a ?? '') < (b ?? '') ? -1 : 1))
+      .flatMap(([name, own]) => {
+        if (name === null) return [];
+        const agents = own.flatMap(({ agent }) => agent ?? []);
+        const sum = (count: (agent: InstalledAgent) => number): number =>
+          agents.reduce((total, agent) => total + count(agent), 0);
+        const sumOf = (key: keyof Recorded): number => sum((agent) => agent[key]);
+        const recorded = {
+          lines: sumOf('lines'),
+          turns: own.reduce((total, { turns }) => total + turns, 0),
+          masked_turns: sum(({ masked }) => Object.values(masked).reduce((total, turns) => total + turns, 0)),
+          requests: sumOf('requests'),
+          whole: sumOf('whole'),
+          repeated: sumOf('repeated'),
+          repaired: sumOf('repaired'),
+          refused: sumOf('refused'),
+        };
+        return [[name, { ...countOf(own), recorded }]];
+      }),
   );
 }
 

@@ -36,6 +36,8 @@ export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id, li
     tag: line.tag ?? null,
     components: (outcome === 'judged' ? line.reward_components : undefined) ?? {},
     score: null as number | null,
+    /** The agent that came as a program; null: an agent of the farm. */
+    agent: line.agent ?? null,
   };
 }
 

@@ -25,7 +25,14 @@ export const scalingTable = (scaling: readonly ScalingAtK[]): Table => ({
 
 type CutColumn = [name: string, cell: (cut: Cut) => string, isShown?: boolean];
 
-export function cutTables({ families, repositories, difficulty, sets, components }: Analysis): Table[] {
+export function cutTables({
+  families,
+  repositories,
+  difficulty,
+  sets,
+  components,
+  agents,
+}: Analysis): Table[] {
   const all = Object.values(repositories);
   const anyUnrewarded = all.some(({ resolved, resolved_officially: officially }) => resolved !== officially);
   const anyBest = all.some(({ largest }) => largest?.best);
@@ -55,8 +62,21 @@ export function cutTables({ families, repositories, difficulty, sets, components
     table('By difficulty: how often an instance is resolved here', 'resolved', difficulty),
     ...(Object.keys(sets).length === 0 ? [] : [table('By set', 'set', sets)]),
     ...(Object.keys(components).length === 0 ? [] : [componentTable(components)]),
+    ...(Object.keys(agents).length === 0 ? [] : [agentTable(agents)]),
   ];
 }
+
+const agentTable = (agents: Analysis['agents']): Table => ({
+  title: 'Agents that came as programs',
+  columns: [
+    ...['agent', 'rollouts', 'resolved', 'lines', 'turns', 'masked turns', 'requests'],
+    ...['rendered whole', 'repeated', 'repaired', 'refused'],
+  ],
+  rows: Object.entries(agents).map(([name, { total, resolved, recorded }]) => [
+    ...[name, String(total), String(resolved)],
+    ...Object.values(recorded).map(String),
+  ]),
+});
 
 const componentTable = (components: Analysis['components']): Table => ({
   title: 'Parts of rewards',

@@ -1,5 +1,6 @@
 /** `swefarm-worker doctor`: checks on this node everything that a rollout needs. */
 import { readFile, statfs } from 'node:fs/promises';
+import { listBundles } from '@swefarm/agents';
 import { APIError, createEndpointClient } from '@swefarm/policy';
 import { INTERNAL_SPEC, type Runtime, type RuntimeCheck, SCRATCH } from '@swefarm/sandbox';
 import {
@@ -28,6 +29,7 @@ export async function diagnose(
     ...(await parserImageFindings(config, signal)),
     await redisFinding(config, signal),
     await diskFinding(config),
+    await agentsFinding(config),
     ...(await kernelFindings()),
     ...(policyUrl ? [await endpointFinding(policyUrl, signal)] : []),
   ];
@@ -121,6 +123,19 @@ export async function kernelFindings(
     findings.push({ status: 'warn', subject: 'kernel', detail });
   }
   return findings;
+}
+
+/** Lists the agents that come as programs and are installed on this node. */
+async function agentsFinding({ agents_dir: dir }: WorkerConfig): Promise<Finding> {
+  const subject = 'agents';
+  try {
+    const bundles = await listBundles(dir);
+    const names = bundles.map(({ manifest: { name, version } }) => `${name} ${version}`);
+    const detail = names.length > 0 ? `${names.join(', ')} in ${dir}` : `none installed in ${dir}`;
+    return { status: 'ok', subject, detail: `${detail} (swefarm agents install)` };
+  } catch (error) {
+    return { status: 'fail', subject, detail: `agents_dir ${dir}: ${errorMessage(error)}` };
+  }
 }
 
 const PARSER = 'parser_image';

@@ -75,7 +75,7 @@ export async function storeResumableWork(
   // An evaluation that failed has no verdict.
   const facts = { ...trace.facts, evaluation: 'not_run' as const, resolved: null };
   try {
-    const locator = await storeArtifact(context, { kept: keptOf(context, facts) }, how);
+    const locator = await storeArtifact(context, { kept: resumableOf(context, facts) }, how);
     return locator ? { kept: locator } : {};
   } catch (error) {
     log.warn({ err: errorMessage(error) }, 'resumable work not stored: the agent works again');
@@ -83,7 +83,7 @@ export async function storeResumableWork(
   }
 }
 
-const keptOf = (
+const resumableOf = (
   { clock, trace: { agent } }: AttemptContext,
   facts: RewardFacts,
 ): ArtifactContent['kept'] => ({

@@ -1,7 +1,8 @@
 /** Opens the agent `installed`, a program of somebody else: finds its bundle on this node, follows the policy and binds an endpoint. */
 import { type Bundle, cardDigest, findBundle, mountPath, typedOptions } from '@swefarm/agents';
 import { type AgentCard, errorMessage, RolloutFailure, UsageError } from '@swefarm/shared';
-import { type InstalledEnd, runInstalledAgent } from '../agent/installed/installed.ts';
+import { runInstalledAgent } from '../agent/installed/installed.ts';
+import type { InstalledFacts } from '../agent/installed/task.ts';
 import { openPolicy } from '../agent/policy/policy.ts';
 import type { Task } from './context.ts';
 import { type OpenedAgent, recordTurnOfLine } from './openedagent.ts';
@@ -30,7 +31,7 @@ export async function openInstalled(task: Task, staleness: Staleness): Promise<O
     mounts: [{ source: bundle.folder, target: mountPath(card.bundle.name) }],
     async work({ container, suspect, pruned }) {
       await pruned;
-      const end = await runInstalledAgent(
+      return await runInstalledAgent(
         { instance, config: run.agent, workdir: container.workdir, card, activate },
         {
           ...{ container, suspect, policy, signal, log },
@@ -39,10 +40,12 @@ export async function openInstalled(task: Task, staleness: Staleness): Promise<O
             pace.note();
             recordTurnOfLine(task, trajectory, turn);
           },
+          onFacts: (facts) => recordFacts(task, card, bundle, facts),
+          onOutputs(outputs) {
+            task.trace.outputs = outputs;
+          },
         },
       );
-      recordAgent(task, card, bundle, end);
-      return end;
     },
     pausedSeconds: () => policy.pause.seconds(),
     policyPace: pace.of,
@@ -78,12 +81,7 @@ async function bundleOf({ name, bundle }: AgentCard, { services }: Task): Promis
   );
 }
 
-function recordAgent(
-  task: Task,
-  card: AgentCard,
-  { manifest }: Bundle,
-  { facts, outputs }: InstalledEnd,
-): void {
+function recordFacts(task: Task, card: AgentCard, { manifest }: Bundle, facts: InstalledFacts): void {
   const { trace, run, services } = task;
   const { name, version } = card;
   trace.agent = {
@@ -93,10 +91,9 @@ function recordAgent(
     digest: manifest.digest,
     ...facts,
   };
-  trace.outputs = outputs;
-  const { agentRequests } = services.metrics;
+  const { metrics } = services;
   for (const what of ['requests', 'whole', 'repeated', 'repaired', 'refused'] as const)
-    agentRequests.inc({ agent: name, what }, facts[what]);
+    metrics.agentRequests.inc({ agent: name, what }, facts[what]);
   const masked = Object.values(facts.masked).reduce((sum, turns) => sum + turns, 0);
-  services.metrics.agentMaskedTurns.inc({ agent: name }, masked);
+  metrics.agentMaskedTurns.inc({ agent: name }, masked);
 }

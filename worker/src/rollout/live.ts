@@ -2,18 +2,9 @@
  * Publishes the turns of a running rollout to watchers. The rollout does not wait for the writes. Only one write runs at a time. A failed
  * write is not retried; the next write includes the changes of the meantime.
  */
-import { withNamedPictures } from '@swefarm/policy';
-import {
-  allTurns,
-  type Clock,
-  errorMessage,
-  type Live,
-  type LiveTurn,
-  type Message,
-  type Trajectory,
-  type Turn,
-} from '@swefarm/shared';
+import { type Clock, errorMessage, type Live, type Trajectory, type Turn } from '@swefarm/shared';
 import type { Logger } from 'pino';
+import { createLiveTurns } from './liveturns.ts';
 
 type LiveDeps = {
   live: Live;
@@ -30,12 +21,8 @@ export type LiveTrace = ReturnType<typeof startLive>;
 export function startLive(deps: LiveDeps, rolloutId: string, attempt: number) {
   const { live, clock, worker, node, mostTurns, log } = deps;
   const claimed_at = clock.now();
+  const turns = createLiveTurns(attempt, mostTurns, () => clock.now());
   let stage = 'starting';
-  let trajectory: Trajectory | null = null;
-  /** Turns of an agent with several lines that are not sent yet, and the number of all of its turns. */
-  let queued: LiveTurn[] = [];
-  let inLines = 0;
-  let sent = 0;
   let dirty = false;
   let over = mostTurns === 0;
   let writing: Promise<void> = Promise.resolve();
@@ -44,27 +31,17 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number) {
   const write = async (): Promise<void> => {
     while (dirty && !over) {
       dirty = false;
-      const done = trajectory?.turns.length ?? inLines;
       const at = clock.now();
-      const mark = { rollout_id: rolloutId, attempt, worker, node, stage, claimed_at, turns: done, at };
-      const before = { sent, queued };
+      const state = { rollout_id: rolloutId, attempt, worker, node, stage, claimed_at };
+      const latest = turns.take();
       try {
-        await Promise.all([live.mark(mark), ...writeNewTurns()]);
+        const marked = live.mark({ ...state, turns: turns.count(), at });
+        await Promise.all([marked, ...latest.turns.map((turn) => live.turn(rolloutId, turn, mostTurns))]);
       } catch (error) {
-        sent = before.sent;
-        queued = [...before.queued, ...queued];
+        latest.giveBack();
         throw error;
       }
     }
-  };
-  const writeNewTurns = (): Promise<void>[] => {
-    const writes = queued.slice(-mostTurns).map((turn) => live.turn(rolloutId, turn, mostTurns));
-    queued = [];
-    if (trajectory === null) return writes;
-    const done = trajectory.turns.length;
-    for (sent = Math.max(sent, done - mostTurns); sent < done; sent++)
-      writes.push(live.turn(rolloutId, turnOf(trajectory, sent, attempt, clock.now()), mostTurns));
-    return writes;
   };
   const changed = (): void => {
     if (over || dirty) return;
@@ -79,14 +56,12 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number) {
     },
     /** Publishes the new turns of the trajectory. */
     turns(next: Trajectory): void {
-      trajectory = next;
+      turns.extend(next);
       changed();
     },
-    /** Publishes one turn of an agent with several lines. Its messages are those of its line since the answer before. */
+    /** Publishes one turn of an agent with several lines. */
     turnOfLine(next: Trajectory, turn: Turn): void {
-      inLines = allTurns(next).length;
-      if (over) return;
-      queued.push(turnInLine(next, turn, { attempt, turn: inLines, at: clock.now() }));
+      if (!over) turns.add(next, turn);
       changed();
     },
     /** Publishes the remaining turns and removes the state of the rollout. Nothing is sent afterwards. */
@@ -94,38 +69,10 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number) {
       if (over) return;
       over = true;
       await writing;
-      const last = Promise.all([...writeNewTurns(), live.end(worker, rolloutId)]);
-      await last.catch(failed('live turns not removed: they expire'));
+      const last = turns.take().turns.map((turn) => live.turn(rolloutId, turn, mostTurns));
+      await Promise.all([...last, live.end(worker, rolloutId)]).catch(
+        failed('live turns not removed: they expire'),
+      );
     },
   };
 }
-
-function turnOf({ turns, messages }: Trajectory, index: number, attempt: number, at: number): LiveTurn {
-  const turn = turns[index];
-  if (!turn) throw new RangeError(`there is no turn ${index}`);
-  const from = index === 0 ? 0 : turn.message;
-  const shown = messages.slice(from, turns[index + 1]?.message);
-  return liveTurn(turn, shown, turn.message - from, { attempt, turn: index + 1, at });
-}
-
-type Numbers = Pick<LiveTurn, 'attempt' | 'turn' | 'at'>;
-
-/** The observations of the turn are not known yet: the next turn of the line shows them. */
-function turnInLine(trajectory: Trajectory, turn: Turn, numbers: Numbers): LiveTurn {
-  const lines = [trajectory, ...(trajectory.lines ?? [])];
-  const { turns, messages } = lines.find((line) => line.turns.includes(turn)) ?? trajectory;
-  const from = (turns[turns.indexOf(turn) - 1]?.message ?? -1) + 1;
-  return liveTurn(turn, messages.slice(from, turn.message + 1), turn.message - from, numbers);
-}
-
-const liveTurn = (turn: Turn, shown: readonly Message[], answer: number, numbers: Numbers): LiveTurn => ({
-  ...numbers,
-  // The messages name their pictures without the data, which Redis already has.
-  messages: shown.map(withNamedPictures),
-  answer,
-  finish_reason: turn.finish_reason,
-  model_seconds: turn.model_seconds,
-  usage: turn.usage,
-  policy_version: turn.policy_version,
-  commands: turn.commands,
-});

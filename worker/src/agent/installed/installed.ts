@@ -32,6 +32,7 @@ import { examineImage } from './image.ts';
 import { readOutputs } from './outputs.ts';
 import { HOME, OUT, type Program, startProgram } from './program.ts';
 import { recorderOptions } from './recording.ts';
+import type { InstalledDeps, InstalledTask } from './task.ts';
 
 /** Time in which an agent may end by itself after the endpoint has refused a request. */
 const GRACE_MS = 10_000;
@@ -41,34 +42,19 @@ const UNKNOWN_CONTEXT = 128 * 1024;
 const KILLED = 128 + 9;
 const SHOWN_OUTPUT = 200;
 
-export type InstalledTask = AgentTask & { card: AgentCard; activate: string };
-
-export type InstalledDeps = {
-  container: Container;
-  suspect: Suspect;
-  policy: PolicyOfLines;
-  signal: AbortSignal;
-  log: Log;
-  beforeTurn?: (trajectory: Trajectory) => void;
-  onTurn?: (trajectory: Trajectory, turn: Turn) => void;
-};
-
-export type InstalledFacts = Omit<InstalledAgent, 'name' | 'version' | 'card' | 'digest'>;
-export type InstalledEnd = AgentEnd & { facts: InstalledFacts; outputs: AgentOutput[] };
-
 /**
  * Runs the program until it ends or a limit is reached, and then kills all that it started. Throws RolloutFailure of policy and sandbox,
  * `agent_unfit`, or `agent_start` if the program ended before the model answered; UsageError for a bad prompt set; the signal's reason
  * when aborted.
  */
-export async function runInstalledAgent(task: InstalledTask, deps: InstalledDeps): Promise<InstalledEnd> {
+export async function runInstalledAgent(task: InstalledTask, deps: InstalledDeps): Promise<AgentEnd> {
   const { card, config } = task;
   const { container, policy, signal } = deps;
   signal.throwIfAborted();
   const image = await examineImage(container, card, task.activate, signal);
   const key = newId();
-  const given = await startValues(task, policy, image.path, key);
-  const fill = (endpoint: string): AgentStart => fillCard(card, config.options, { ...given, endpoint });
+  const values = await startValues(task, policy, image.path, key);
+  const fill = (endpoint: string): AgentStart => fillCard(card, config.options, { ...values, endpoint });
   const { overflow } = fill('');
   await using recorder = openRecorder({
     ...recorderOptions(task, deps),
@@ -80,15 +66,21 @@ export async function runInstalledAgent(task: InstalledTask, deps: InstalledDeps
   const start = fill(`http://127.0.0.1:${listener.port}`);
   const started = performance.now() / 1000 - policy.pause.seconds();
   const program = await startProgram(container, start, task.activate, signal);
-  const { over, result } = await play(program, recorder, task, deps);
-  await recorder.idle();
-  const seconds = performance.now() / 1000 - policy.pause.seconds() - started;
-  const outputs = await readOutputs(container, start.outputs, result, deps);
-  const status = over ?? (result && (await statusOf(container, start.ends, result.exitCode, signal)));
-  requireStarted(recorder, result, status);
-  recorder.requireTrained();
-  const isSpent = status !== null && isCutByLimit(recorder.trajectory(), config.answer_limit);
-  return endOf(recorder, isSpent ? 'turn_limit' : status, seconds, { result, outputs });
+  let result: ExecResult | null = null;
+  try {
+    const played = await play(program, recorder, task, deps);
+    result = played.result;
+    await recorder.idle();
+    const seconds = performance.now() / 1000 - policy.pause.seconds() - started;
+    if (result) deps.onOutputs(await readOutputs(container, start.outputs, result, deps));
+    const byRule = async () => result && (await statusOf(container, start.ends, result.exitCode, signal));
+    const status = played.over ?? (await byRule());
+    requireStarted(recorder, result, status);
+    recorder.requireTrained();
+    return endOf(recorder, status, seconds, config);
+  } finally {
+    deps.onFacts({ exit_code: result?.exitCode ?? null, ...recorder.facts() });
+  }
 }
 
 /** `over`: the limit that ended the rollout; null: the program ended by itself. `result`: null if a limit killed the sandbox. */
@@ -167,22 +159,21 @@ function isCutByLimit(trajectory: Trajectory, most: number | null): boolean {
 
 function endOf(
   recorder: Recorder,
-  status: ExitStatus | null,
+  ended: ExitStatus | null,
   seconds: number,
-  { result, outputs }: { result: ExecResult | null; outputs: AgentOutput[] },
-): InstalledEnd {
-  const trajectory = { ...recorder.trajectory(), exit_status: status };
+  { answer_limit: most }: AgentTask['config'],
+): AgentEnd {
+  const recorded = recorder.trajectory();
+  const status = ended !== null && isCutByLimit(recorded, most) ? 'turn_limit' : ended;
   const modelSeconds = recorder.modelSeconds();
   return {
     exit_status: status,
     submission: null,
-    trajectory,
-    cut_by_token_limit: trajectory.turns.at(-1)?.finish_reason === 'length',
+    trajectory: { ...recorded, exit_status: status },
+    cut_by_token_limit: recorded.turns.at(-1)?.finish_reason === 'length',
     sandbox_killed: status === null,
     model_seconds: modelSeconds,
     // The program's own work and its commands.
     command_seconds: Math.max(0, seconds - modelSeconds),
-    facts: { exit_code: result?.exitCode ?? null, ...recorder.facts() },
-    outputs,
   };
 }

@@ -43,7 +43,7 @@ const OWN_ENVIRONMENT = {
 export type Program = {
   /** Resolves when the program has ended. Rejects with RolloutFailure of the sandbox. */
   readonly ended: Promise<ExecResult>;
-  /** Kills the program and all that it started. Afterwards `ended` is settled. Throws RolloutFailure `engine_unreachable`. */
+  /** Kills the program and all that it started. Afterwards `ended` has resolved or rejected. Throws RolloutFailure `engine_unreachable`. */
   kill(): Promise<void>;
 };
 
@@ -65,18 +65,18 @@ export async function startProgram(
     maxOutputBytes: MOST_OUTPUT_BYTES,
     signal: AbortSignal.any([signal, stop.signal]),
   });
-  const settled = ended.catch(() => undefined);
+  const over = ended.catch(() => undefined);
   return {
     ended,
     async kill() {
-      // The program keeps its output if it is killed from inside the sandbox.
-      await container.killProcesses?.();
-      const { by } = container.killProcesses ? await waitAtMost(settled, AFTER_KILL_MS) : { by: 'timeout' };
+      // An aborted exec would lose the output of the program.
+      await container.killProcesses();
+      const { by } = await waitAtMost(over, AFTER_KILL_MS);
       if (by === 'itself') return;
       stop.abort(
         new RolloutFailure('sandbox_lost', 'the program of the agent did not end when it was killed'),
       );
-      await settled;
+      await over;
     },
   };
 }

@@ -2,7 +2,7 @@
 import { type Continued, expertModeOf } from '@swefarm/policy';
 import type { PolicyLine, RecorderOptions } from '@swefarm/recorder';
 import { effectiveSampling } from '@swefarm/shared';
-import type { InstalledDeps, InstalledTask } from './installed.ts';
+import type { InstalledDeps, InstalledTask } from './task.ts';
 
 /** Returns the options of the recorder, without the card and the key. */
 export function recorderOptions(
