@@ -43,7 +43,8 @@ export async function runInstalledAgent(task: InstalledTask, deps: InstalledDeps
   const image = await examineImage(container, card, task.activate, signal);
   const key = newId();
   const values = await startValues(task, policy, image.path, key);
-  const fill = (endpoint: string): AgentStart => fillCard(card, config.options, { ...values, endpoint });
+  const fill = (endpoint: string): AgentStart =>
+    fillCard(card, config.options, { ...values, endpoint }, config.option_files);
   const { overflow } = fill('');
   await using recorder = openRecorder({
     ...recorderOptions(task, deps),
