@@ -46,11 +46,11 @@ describe.each(RUNTIMES)('on %s', (runtime) => {
   });
 
   test('commands run in the activated environment, and nothing of the agent is in the repository', async () => {
-    const shows = 'echo "$HOME $PWD $ACTIVATED"; env | grep -i -c http.*proxy; touch "$HOME/x" "$TMPDIR/y"';
+    const shows = `echo "$HOME $PWD $ACTIVATED"; bash -lc 'echo "\${PATH%%:*}"'; env | grep -i -c http.*proxy; touch "$HOME/x" "$TMPDIR/y"`;
     const trial = await rollOut(await machine(), { turns: [call(shows), SOLVE, FINISH] });
     await trial.attempt();
     const stored = await trial.stored();
-    expect(observed(stored)[0]).toBe('/tmp/swefarm-agent/home /testbed 1\n0');
+    expect(observed(stored)[0]).toBe('/tmp/swefarm-agent/home /testbed 1\n/activated\n0');
     expect(stored?.patch?.match(/^diff --git.*$/gm)).toEqual(['diff --git a/answer.txt b/answer.txt']);
   });
 

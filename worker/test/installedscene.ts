@@ -72,7 +72,7 @@ export async function openTrial(machine: Machine, trial: Trial = {}) {
     group_size: 1,
     agent: mini ? agent : { ...agent, type: 'installed', card: trial.shipped ?? toyCard(words, card) },
     policy: PolicyConfig.parse({ urls: [server.url], model: 'm', patience: 5, ...tokens, ...trial.policy }),
-    sandbox: { ...bareRun().sandbox, activate: 'export ACTIVATED=1' },
+    sandbox: { ...bareRun().sandbox, activate: '[ $# = 0 ] && export ACTIVATED=1 PATH="/activated:$PATH"' },
   });
   const instance = bareInstance({
     ...{ instance_id: 'own__toy-1', base_commit: 'HEAD', FAIL_TO_PASS: ['t.py::test_a'] },

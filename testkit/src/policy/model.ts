@@ -1,4 +1,5 @@
 /** The scripted model: decides the answer to a request, its delay and its fault. It knows nothing of HTTP. */
+import { asksForKeystrokes, declaredTools } from './agenttools.ts';
 import { type Chooser, openChooser, rolloutName } from './choice.ts';
 import { type Delay, delayMs } from './delay.ts';
 import type { Fault, FaultBook } from './faults.ts';
@@ -104,7 +105,12 @@ function reply(
   if (script.model !== undefined && asking.model !== null && asking.model !== script.model) {
     return failing({ kind: 'model_unknown', probability: 1 });
   }
-  const style: TurnStyle = { fence: script.fence, sentinel: script.sentinel, reasoning: options.reasoning };
+  const style: TurnStyle = {
+    fence: script.fence,
+    sentinel: script.sentinel,
+    reasoning: options.reasoning,
+    keystrokes: asksForKeystrokes(caller.firstUser),
+  };
   const asked = {
     rollout: caller.header,
     firstUser: caller.firstUser,
@@ -170,6 +176,7 @@ function compose(
     model: asking.model ?? 'scripted',
     wanted: asking.wanted,
     promptLength,
+    prompt,
   };
   if (!tokens || !prompt) {
     const generation: Generation = { text, tokens: NO_TOKENS, logProbs: [] };
@@ -240,7 +247,7 @@ function readHistory(ids: Int32Array, tokenizer: Tokenizer, prompter: Prompter) 
   let turn = -1;
   let firstUser: string | null = null;
   let firstAssistant: string | null = null;
-  let offersTools = false;
+  let tools: ToolOffer[] = [];
   let begun = new Int32Array(0);
   for (let at = ids.indexOf(start); at !== -1; at = ids.indexOf(start, at + 1)) {
     if (assistant.every((id, i) => ids[at + 1 + i] === id)) {
@@ -248,18 +255,11 @@ function readHistory(ids: Int32Array, tokenizer: Tokenizer, prompter: Prompter) 
       begun = ids.slice(at + 1 + assistant.length);
     } else if (turn === -1) {
       const text = block(at);
-      if (text.startsWith('system\n')) offersTools = text.includes('\n<tools>\n');
+      if (text.startsWith('system\n') && tools.length === 0) tools = declaredTools(text);
       else if (text.startsWith('user\n')) firstUser ??= text.slice('user\n'.length);
     }
   }
   if (turn === -1)
     throw new BadRequest('the prompt has no head of an answer: expected <|im_start|>assistant', 'prompt');
-  const tools: ToolOffer[] = offersTools ? TOKEN_IN_TOOLS : [];
   return { turn, firstUser: firstUser ?? '', firstAssistant, tools, begun };
 }
-
-/** Finds the tools in a prompt, where their declarations are only text; it knows the farm's own tool names. */
-const TOKEN_IN_TOOLS: ToolOffer[] = [
-  { function: { name: 'bash', parameters: { properties: { command: {} } } } },
-  { function: { name: 'submit_solution', parameters: { properties: {} } } },
-];

@@ -12,11 +12,13 @@ export const Turn = z
     text: z.string().optional(),
     /** One command, as a fenced block or as a call of `bash`, depending on the request. */
     command: z.string().optional(),
+    /** Several commands in one answer. */
+    commands: z.array(z.string()).min(2).optional(),
     /** Plain words before the command. */
     thought: z.string().optional(),
     /** Thinking, between <think> and </think>, before all else. */
     think: z.string().optional(),
-    /** Submits: by the sentinel, or by a call of `submit_solution`; a text is written after the sentinel. */
+    /** Submits as the agent of the request expects it. A text is written after the sentinel, or is the last word. */
     submit: z.union([z.literal(true), z.string()]).optional(),
     /** Literal calls; arguments given as text are sent unchecked. */
     tool_calls: z
@@ -38,7 +40,7 @@ export const Turn = z
     fault: Fault.optional(),
   })
   .superRefine((turn, context) => {
-    const given = (['text', 'command', 'submit', 'tool_calls'] as const).filter(
+    const given = (['text', 'command', 'commands', 'submit', 'tool_calls'] as const).filter(
       (key) => turn[key] !== undefined,
     );
     if (given.length > 1) {
@@ -50,7 +52,8 @@ export const Turn = z
     if (given.length === 0 && !turn.tool_json && !turn.finish_reason && !turn.fault) {
       context.addIssue({
         code: 'custom',
-        message: 'a turn needs one of text, command, submit, tool_calls, tool_json, finish_reason, fault',
+        message:
+          'a turn needs one of text, command, commands, submit, tool_calls, tool_json, finish_reason, fault',
       });
     }
   });

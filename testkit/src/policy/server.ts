@@ -13,7 +13,7 @@ import { openStats, type PolicyStats } from './stats.ts';
 import { loadTemplate } from './template.ts';
 import { loadTokenizer } from './tokenizer.ts';
 import { readJson, sendAnswer, sendError, sendEvents, sendFault } from './transport.ts';
-import { type Answer, chatBody, chatEvents, completionBody, completionEvents } from './wire.ts';
+import { type Answer, chatBody, chatEvents, completionBody, completionEvents, digestOf } from './wire.ts';
 
 export type ScriptedPolicyOptions = {
   /** A script, or the path of one. */
@@ -42,6 +42,8 @@ export type ScriptedPolicyOptions = {
   pictures?: boolean;
   /** Sent with every answer as x-policy-version; no header when absent. */
   version?: string;
+  /** Lists every answer with a digest of its ids in the statistics. */
+  record?: boolean;
 };
 
 export type ScriptedPolicy = AsyncDisposable & {
@@ -60,6 +62,7 @@ type Service = Desk & {
   version: string | undefined;
   dialect: Dialect;
   pictures: boolean;
+  record: boolean;
 };
 
 /** Starts the server. Throws UsageError for a bad script, template, tokenizer or a port in use. */
@@ -106,6 +109,7 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
     version: options.version,
     dialect: options.dialect ?? 'vllm-0.9',
     pictures: options.pictures ?? true,
+    record: options.record ?? false,
   };
   await listener.open();
   const port = listener.port();
@@ -196,7 +200,9 @@ async function visit(
     const written = write(answer);
     if (typeof written === 'string') await sendAnswer(response, written, reply.fault, gone.signal);
     else await sendEvents(response, written, reply.fault, gone.signal);
-    if (!gone.signal.aborted) seen.answered(answer.promptLength, answer.completionLength);
+    if (gone.signal.aborted) return;
+    const digest = service.record ? digestOf(answer) : undefined;
+    seen.answered(answer.promptLength, answer.completionLength, digest);
   } catch (error) {
     if (error instanceof BadRequest) seen.refused();
     throw error;

@@ -1,5 +1,8 @@
 /** Statistics of the server, in total and per rollout, for assertions: turns, aborts, most requests in flight. */
 
+/** An answer that was sent. */
+export type AnswerSeen = { prompt_tokens: number; completion_tokens: number; sha256: string | null };
+
 type Aborted = { turn: number; after_ms: number; at: string };
 
 export type RolloutSeen = {
@@ -15,6 +18,8 @@ export type RolloutSeen = {
   faults: number;
   /** The SHA-256 of each picture of its latest request; absent: none. */
   pictures?: string[];
+  /** Absent: not recorded. */
+  answers?: AnswerSeen[];
 };
 
 export type PolicyStats = {
@@ -36,7 +41,8 @@ export type Visit = {
   chosen(conversation: number, variant: number): void;
   struck(): void;
   shown(pictures: string[]): void;
-  answered(promptTokens: number, completionTokens: number): void;
+  /** `sha256`: of all ids; undefined: answers are not recorded one by one. */
+  answered(promptTokens: number, completionTokens: number, sha256?: string | null): void;
   /** HTTP 4xx caused by the request itself. */
   refused(): void;
   /** Always called last. */
@@ -81,7 +87,11 @@ export function openStats(faults: () => Record<string, number>) {
         shown(pictures) {
           if (pictures.length > 0) seen.pictures = pictures;
         },
-        answered(promptTokens, completionTokens) {
+        answered(promptTokens, completionTokens, sha256) {
+          if (sha256 !== undefined) {
+            seen.answers ??= [];
+            seen.answers.push({ prompt_tokens: promptTokens, completion_tokens: completionTokens, sha256 });
+          }
           total.answered++;
           seen.answered++;
           tokens.prompt_tokens += promptTokens;

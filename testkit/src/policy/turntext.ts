@@ -1,4 +1,5 @@
 /** The text that the model "samples" for a turn of the script, and the message that a server parses from it. */
+import { type Called, endCall, keystrokes, shellCall } from './agenttools.ts';
 import { hash32 } from './random.ts';
 import type { Script, Turn } from './script.ts';
 
@@ -20,6 +21,8 @@ export type TurnText = {
 export type TurnStyle = Pick<Script, 'fence' | 'sentinel'> & {
   /** `field`: thinking goes to reasoning_content, as behind a reasoning parser. */
   reasoning: 'content' | 'field';
+  /** The agent reads keystrokes in JSON from texts. */
+  keystrokes?: boolean;
 };
 
 /** The answer of a turn to a request with these tools; without tools it is fenced text. The same turn gives the same text each time. */
@@ -55,16 +58,26 @@ function withThinking(
   };
 }
 
-function renderText(turn: Turn, { fence, sentinel }: TurnStyle): Body {
+function renderText(turn: Turn, style: TurnStyle): Body {
+  const { fence, sentinel } = style;
+  if (style.keystrokes && turn.text === undefined) return renderKeystrokes(turn);
   const lead = turn.thought === undefined ? '' : `${turn.thought}\n\n`;
   const block = (command: string, end = '\n```') => `${lead}\`\`\`${fence}\n${command}${end}`;
   let raw: string;
   if (turn.tool_json) raw = block(turn.command ?? 'ls', '');
   else if (turn.command !== undefined) raw = block(turn.command);
+  else if (turn.commands) raw = turn.commands.map((command) => block(command)).join('\n');
   else if (turn.submit !== undefined) raw = block(submission(turn.submit, sentinel));
   else if (turn.tool_calls)
     raw = lead + turn.tool_calls.map((call) => markup(call.name, asText(call))).join('');
   else raw = lead + (turn.text ?? '');
+  return { raw, content: raw, calls: [] };
+}
+
+function renderKeystrokes(turn: Turn): Body {
+  const commands = turn.commands ?? (turn.command === undefined ? [] : [turn.command]);
+  const text = keystrokes(commands, turn.thought ?? '', turn.submit !== undefined);
+  const raw = turn.tool_json ? text.slice(0, -1) : text;
   return { raw, content: raw, calls: [] };
 }
 
@@ -74,7 +87,12 @@ function renderCalls(turn: Turn, tools: readonly ToolOffer[], { sentinel }: Turn
     return { raw: text, content: text, calls: [] };
   }
   const lead = turn.thought === undefined ? '' : `${turn.thought}\n`;
-  const called = callsOf(turn, tools, sentinel).map(({ name, text }, i): ToolCall => {
+  const found = callsOf(turn, tools, sentinel);
+  if (found === null) {
+    const text = lead + (turn.submit === true ? 'The work is done.' : turn.submit);
+    return { raw: text, content: text, calls: [] };
+  }
+  const called = found.map(({ name, text }, i): ToolCall => {
     const id = `call_${hash32(`${i}:${name}:${text}`).toString(16).padStart(8, '0')}`;
     return { id, type: 'function', function: { name, arguments: text } };
   });
@@ -82,27 +100,28 @@ function renderCalls(turn: Turn, tools: readonly ToolOffer[], { sentinel }: Turn
   return { raw, content: lead === '' ? null : lead, calls: called };
 }
 
-const calls = (turn: Turn) => turn.command ?? turn.submit ?? turn.tool_calls ?? turn.tool_json;
+const calls = (turn: Turn) =>
+  turn.command ?? turn.commands ?? turn.submit ?? turn.tool_calls ?? turn.tool_json;
 
+/** Returns the calls of a turn; null: the agent ends by a text without a call. */
 function callsOf(
   turn: Turn,
   tools: readonly ToolOffer[],
   sentinel: string,
-): { name: string; text: string }[] {
+): { name: string; text: string }[] | null {
   if (turn.tool_calls) return turn.tool_calls.map((call) => ({ name: call.name, text: asText(call) }));
-  const submit = tools.find((tool) => tool.function?.name === 'submit_solution');
-  if (turn.submit !== undefined && submit) {
-    const wanted = Object.keys(submit.function?.parameters?.properties ?? {})[0];
-    const value = wanted === undefined ? {} : { [wanted]: turn.submit === true ? '' : turn.submit };
-    return [{ name: 'submit_solution', text: JSON.stringify(value) }];
+  if (turn.submit !== undefined) {
+    const end = endCall(tools, turn.submit === true ? '' : turn.submit);
+    if (end) return [written(end)];
+    if (tools.length > 1) return null;
+    return [written(shellCall(tools, submission(turn.submit, sentinel)))];
   }
-  const bash = tools.find((tool) => tool.function?.name === 'bash') ?? tools[0];
-  const name = String(bash?.function?.name ?? 'bash');
-  const argument = Object.keys(bash?.function?.parameters?.properties ?? {})[0] ?? 'command';
-  const command = turn.submit === undefined ? (turn.command ?? 'ls') : submission(turn.submit, sentinel);
-  const text = JSON.stringify({ [argument]: command });
-  return [{ name, text: turn.tool_json ? text.slice(0, -1) : text }];
+  const commands = turn.commands ?? [turn.command ?? 'ls'];
+  const found = commands.map((command) => written(shellCall(tools, command)));
+  return turn.tool_json ? found.map(({ name, text }) => ({ name, text: text.slice(0, -1) })) : found;
 }
+
+const written = ({ name, args }: Called) => ({ name, text: JSON.stringify(args) });
 
 /** Renders a call as the chat templates do, so that the sampled text and the later rendering are equal. */
 const markup = (name: string, args: string): string =>

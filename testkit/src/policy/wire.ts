@@ -3,6 +3,7 @@
  * answer of 300 KB costs only a copy.
  */
 
+import { createHash } from 'node:crypto';
 import type { Generation } from './generation.ts';
 import type { Prompt } from './prompt.ts';
 import { hash32 } from './random.ts';
@@ -19,6 +20,7 @@ export type Answer = {
   generation: Generation;
   /** Tokens of the prompt; ids are null when the server runs without tokens. */
   promptLength: number;
+  prompt: Prompt | null;
   promptIds: string | null;
   completionLength: number;
   /** Null when the server runs without tokens. */
@@ -34,6 +36,13 @@ export const promptJson = (prompt: Prompt): string =>
 
 export function answerId(kind: 'chatcmpl' | 'cmpl', seed: string): string {
   return `${kind}-${hash32(seed).toString(16).padStart(8, '0')}${hash32(seed, 1).toString(16).padStart(8, '0')}`;
+}
+
+/** Returns the SHA-256 of all ids of a request and its answer, joined by commas; null without tokens. */
+export function digestOf({ prompt, generation }: Pick<Answer, 'prompt' | 'generation'>): string | null {
+  if (!prompt) return null;
+  const text = [promptJson(prompt), generation.tokens.json].filter(Boolean).join(',');
+  return createHash('sha256').update(text).digest('hex');
 }
 
 const list = (ids: string | null): string => (ids === null ? 'null' : `[${ids}]`);

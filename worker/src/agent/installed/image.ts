@@ -5,10 +5,19 @@ import { type AgentCard, RolloutFailure } from '@swefarm/shared';
 const TIMEOUT_MS = 120_000;
 const MOST_BYTES = 256 * 1024;
 
+/**
+ * Runs text $1, which activates the environment, and removes it from the arguments. The text sees no arguments: conda's `activate` would
+ * take them for the name of an environment.
+ */
+export const ACTIVATE = `
+swefarm_activate=$1; shift
+swefarm_words=("$@"); set --
+eval "$swefarm_activate" </dev/null >/dev/null 2>&1
+set -- "\${swefarm_words[@]}"; unset swefarm_activate swefarm_words`;
+
 /** Runs text $1 as the shell of the mini agent does, and prints the path, the C library and the missing commands between null bytes. */
 const SCRIPT = `
-eval "$1" </dev/null >/dev/null 2>&1
-shift
+${ACTIVATE}
 printf '\\0path=%s' "$PATH"
 printf '\\0libc=%s' "$(getconf GNU_LIBC_VERSION 2>/dev/null || ldd --version 2>&1)"
 for name; do type -P -- "$name" >/dev/null || printf '\\0lacks=%s' "$name"; done

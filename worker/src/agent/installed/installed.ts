@@ -55,7 +55,7 @@ export async function runInstalledAgent(task: InstalledTask, deps: InstalledDeps
   await using listener = await container.listen((socket) => server.emit('connection', socket), signal);
   const start = fill(`http://127.0.0.1:${listener.port}`);
   const started = performance.now() / 1000 - policy.pause.seconds();
-  const program = await startProgram(container, start, task.activate, signal);
+  const program = await startProgram(container, start, { activate: task.activate, path: image.path }, signal);
   let result: ExecResult | null = null;
   try {
     const played = await play(program, recorder, task, deps);

@@ -3,6 +3,7 @@ import { posix } from 'node:path';
 import type { AgentStart } from '@swefarm/agents';
 import type { Container, ExecResult } from '@swefarm/sandbox';
 import { RolloutFailure, waitAtMost } from '@swefarm/shared';
+import { ACTIVATE } from './image.ts';
 
 /** Folder of the agent in its sandbox, outside of the repository. */
 const FOLDER = '/tmp/swefarm-agent';
@@ -22,8 +23,8 @@ const PROXIES = ['http_proxy', 'https_proxy', 'ftp_proxy', 'all_proxy', 'no_prox
 
 /** Activates the environment ($1), sets $2 variables, which follow, and becomes the command, which follows them. */
 const LAUNCH = `
-eval "$1" </dev/null >/dev/null 2>&1
-n=$2; shift 2
+${ACTIVATE}
+n=$1; shift
 unset ${PROXIES.flatMap((name) => [name, name.toUpperCase()]).join(' ')}
 for ((; n > 0; n--)); do export "$1"; shift; done
 exec "$@" </dev/null
@@ -47,14 +48,17 @@ export type Program = {
   kill(): Promise<void>;
 };
 
-/** Writes the files of the agent and starts its command. Throws RolloutFailure of the sandbox. */
+/**
+ * Writes the files of the agent and starts its command. `path`: the search path of the activated environment. Throws RolloutFailure of
+ * the sandbox.
+ */
 export async function startProgram(
   container: Container,
   { argv, env, files }: Pick<AgentStart, 'argv' | 'env' | 'files'>,
-  activate: string,
+  { activate, path }: { activate: string; path: string },
   signal: AbortSignal,
 ): Promise<Program> {
-  await writeFiles(container, files, signal);
+  await writeFiles(container, [profileOf(env.PATH ?? path), ...files], signal);
   const variables = Object.entries({ ...OWN_ENVIRONMENT, ...env }).map(([name, value]) => `${name}=${value}`);
   const words = [activate, String(variables.length), ...variables, ...argv];
   const line = ['bash', '--noprofile', '--norc', '-c', LAUNCH, 'bash', ...words];
@@ -80,6 +84,12 @@ export async function startProgram(
     },
   };
 }
+
+/** Login shells, in which some agents run commands, read the system's profile, which replaces the search path, and then this one. */
+const profileOf = (path: string): AgentStart['files'][number] => ({
+  path: `${HOME}/.profile`,
+  content: `export PATH='${path.replaceAll("'", `'\\''`)}'\n`,
+});
 
 async function writeFiles(
   container: Container,
