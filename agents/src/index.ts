@@ -1,6 +1,6 @@
 export { type Bundle, BundleManifest, mountPath } from './bundle.ts';
 export { type AgentStart, fillCard, type StartValues } from './card/fillcard.ts';
-export { cardDigest, type OptionValues, typedOptions } from './card/options.ts';
+export { cardDigest, type OptionValues, requireFileOptions, typedOptions } from './card/options.ts';
 export {
   lockPath,
   parseCard,

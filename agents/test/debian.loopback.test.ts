@@ -4,8 +4,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { temporaryFolder } from '../../testkit/test/temporaryfolder.ts';
 import { unpackDebian } from '../src/install/debian.ts';
+import { temporaryFolder } from '../src/install/folder.fixture.ts';
 import { runProgram } from '../src/install/run.ts';
 
 const signal = new AbortController().signal;

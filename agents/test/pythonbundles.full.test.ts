@@ -6,10 +6,10 @@ import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { AgentCard } from '@swefarm/shared';
 import { expect, test } from 'vitest';
-import { temporaryFolder } from '../../testkit/test/temporaryfolder.ts';
 import { mountPath } from '../src/bundle.ts';
 import { fillCard } from '../src/card/fillcard.ts';
 import { shippedCardPath } from '../src/card/readcard.ts';
+import { temporaryFolder } from '../src/install/folder.fixture.ts';
 import { installCard } from '../src/install/install.ts';
 import { runProgram } from '../src/install/run.ts';
 
@@ -113,7 +113,7 @@ for (const [name, script] of Object.entries(SCRIPTS)) {
     );
     if (!online) skip('no package registry is reachable');
     const options = { source: null, again: false, signal, log: () => undefined };
-    const { card, bundle } = await installCard(temporaryFolder('agents'), shippedCardPath(name), options);
+    const { card, bundle } = await installCard(temporaryFolder(), shippedCardPath(name), options);
     const mount = mountPath(card.bundle.name);
     const loaded = await libraries(card, bundle.folder);
     expect(loaded.length).toBeGreaterThan(20);

@@ -172,6 +172,8 @@ async function askPage(ask: Ask, farm: Farm, run: string, done: string): Promise
   expect((await ask(tokens, 200, { params: { ...params, turn: 0 } })).tokens).not.toBeNull();
   await ask(tokens, 200, { params: { ...params, turn: 99 } });
   await ask('GET /v1/page/rollouts/{rollout}/log', 200, { params });
+  const output = 'GET /v1/page/rollouts/{rollout}/outputs/{name}';
+  expect(await ask(output, 200, { params: { ...params, name: 'none' } })).toEqual({ output: null });
   const { turns } = await ask('GET /v1/page/rollouts/{rollout}/live', 200, { params: { rollout: running } });
   expect(turns).toHaveLength(1);
 }

@@ -110,7 +110,7 @@ const CARD = {
   ends: [{ exit: 'any', status: 'submitted' }],
 };
 
-test('a caller names an agent that comes with swefarm, and sends a card only where the operator allows it', async () => {
+test('a caller names a shipped agent, and sends a card only where the operator allows it', async () => {
   const submit = async ({ url }: { url: string }, agent: object) => {
     const body = { instances: [instance], run: { ...RUN, agent } };
     const answer = await post(url, body, { path: '/v1/runs' });

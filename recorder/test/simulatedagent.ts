@@ -5,7 +5,8 @@
 import type { Message } from '@swefarm/shared';
 import fc from 'fast-check';
 import type { AgentRequest } from '../src/dialects/dialect.ts';
-import type { Recording } from '../src/endpoint/recording.ts';
+import { Recording } from '../src/endpoint/recording.ts';
+import type { RecorderOptions } from '../src/index.ts';
 import { assistant, requestOf, result, system, user } from './agentrequest.ts';
 import { tool } from './options.ts';
 import { callMessage, type Scripted } from './scriptedpolicy.ts';
@@ -55,6 +56,9 @@ function withArguments(message: Message, text: string): Message {
 }
 
 type Conversation = { messages: Message[]; answer: Message | null; tools: AgentRequest['tools'] };
+
+/** Opens a recording without a server, for agents that ask it directly. */
+export const openRecording = (options: RecorderOptions): Recording => new Recording(options);
 
 export class SimulatedAgent {
   readonly #recording: Recording;

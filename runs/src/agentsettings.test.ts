@@ -23,6 +23,13 @@ describe('agentSettings', () => {
     });
   });
 
+  test('a file is given for an option that takes one, and for no other', () => {
+    const given = { type: 'mini-swe-agent', option_files: { config: 'agent: {}\n' } };
+    expect(agentSettings(given)).toMatchObject({ type: 'installed', option_files: given.option_files });
+    expect(() => agentSettings({ ...given, option_files: { confg: '' } })).toThrow(/did you mean config\?/);
+    expect(() => agentSettings({ type: 'mini', option_files: { config: '' } })).toThrow(/no option config/);
+  });
+
   test('other agents stay as they are', () => {
     expect(agentSettings({})).toEqual({});
     expect(agentSettings({ type: 'golden', options: {} })).toEqual({ type: 'golden', options: {} });

@@ -4,6 +4,7 @@ import {
   parseCard,
   readCard,
   readShippedCard,
+  requireFileOptions,
   shippedCards,
   typedOptions,
 } from '@swefarm/agents';
@@ -20,8 +21,11 @@ import { asTree, type SettingsTree } from './settingstree.ts';
 export function agentSettings(given: SettingsTree): SettingsTree {
   const { type, card, ...others } = given;
   const found = cardOf(type, card);
-  if (found) return { ...others, type: 'installed', card: found, options: optionsOf(found, others.options) };
-  const option = Object.keys(asTree(others.options))[0];
+  if (found) {
+    requireFileOptions(found, asTree(others.option_files) as Record<string, string>);
+    return { ...others, type: 'installed', card: found, options: optionsOf(found, others.options) };
+  }
+  const option = Object.keys({ ...asTree(others.options), ...asTree(others.option_files) })[0];
   if (option === undefined) return { ...others, ...(type === undefined ? {} : { type }) };
   throw new UsageError(
     `--agent-option (agent.options): agent ${type ?? 'mini'} has no option ${option}; agents with options: ${shippedCards().join(', ')}`,

@@ -40,11 +40,13 @@ for seed in 11 12 13; do
   step "300 rollouts under faults, seed $seed" bash testkit/chaos/chaos.sh --seed "$seed"
 done
 
-step 'ten thousand conversations under chat templates of eight families, ours and the real ones, and the real ones of eight more' \
+step 'fifteen thousand conversations under chat templates of eight families, ours and the real ones, and the real ones of eight more' \
   node policy/test/templates/run.ts --folder .swefarm/cache/templates
 
 step 'the policy client against a real vLLM' \
   node worker/test/agent/vllm/run.ts --folder .swefarm/cache/vllm
+step 'agents that come as programs, recorded and simulated, against a real vLLM: their lines by its own log' \
+  node worker/test/agent/vllm/agents.ts --folder .swefarm/cache/vllm
 
 contract() { # contract NAME [VARIABLE=VALUE...]: a runtime's whole contract and every way out of it
   SWEFARM_TEST_WHOLE_CONTRACT=1 env "${@:2}" vitest run --project containers "sandbox/test/$1.containers.test.ts"

@@ -53,7 +53,7 @@ for name in unit redis containers e2e; do
   # The examples are built first: otherwise several tests would build them at once, within the timeout of a hook.
   if [ "$name" = containers ]; then check examples timeout 1200 node testkit/src/examples/build.ts --for both --out "$out/examples"; fi
   printf '\n== vitest project %s (load %s)\n' "$name" "$(cut -d' ' -f1-3 /proc/loadavg)"
-  project "$name" "$name" 1800 && continue
+  project "$name" "$name" 2700 && continue
   # The failed files run once more, one at a time. A test that fails twice is a failure; a test that passes is listed as unsteady.
   mapfile -t again < <(node testkit/ci/failedfiles.ts "$out/$name.json")
   if [ ${#again[@]} -gt 0 ]; then

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { installBundle } from '@swefarm/agents';
 import { closePolicyConnections } from '@swefarm/policy';
-import { type AgentConfig, PolicyConfig, type Result } from '@swefarm/shared';
+import { type AgentCard, type AgentConfig, PolicyConfig, type Result } from '@swefarm/shared';
 import {
   bareInstance,
   bareRun,
@@ -50,6 +50,8 @@ export type Trial = {
   agent?: Partial<AgentConfig>;
   policy?: object;
   server?: Partial<ScriptedPolicyOptions>;
+  /** A card in place of the toy's. */
+  shipped?: AgentCard;
   /** The agent of the farm plays instead of the toy. */
   mini?: boolean;
   flags?: Record<string, unknown>;
@@ -68,7 +70,7 @@ export async function openTrial(machine: Machine, trial: Trial = {}) {
   const tokens = { token_mode: 'token-in', require_tokens: true };
   const run = bareRun({
     group_size: 1,
-    agent: mini ? agent : { ...agent, type: 'installed', card: toyCard(words, card) },
+    agent: mini ? agent : { ...agent, type: 'installed', card: trial.shipped ?? toyCard(words, card) },
     policy: PolicyConfig.parse({ urls: [server.url], model: 'm', patience: 5, ...tokens, ...trial.policy }),
     sandbox: { ...bareRun().sandbox, activate: '[ $# = 0 ] && export ACTIVATED=1 PATH="/activated:$PATH"' },
   });

@@ -51,6 +51,17 @@ describe('fillCard', () => {
     expect(files.at(-1)).toEqual({ path: '/run/home/task.md', content: task });
   });
 
+  test('writes the file of an option, and gives its path to the program', () => {
+    const own = { default: 'low.yaml', help: 'a configuration', file: 'own.yaml' };
+    const withFile = parseCard('card', { ...CARD, command: ['toy', '{config}'], options: { config: own } });
+    expect(fillCard(withFile, {}, VALUES).argv).toEqual(['toy', 'low.yaml']);
+    const { argv, files } = fillCard(withFile, {}, VALUES, { config: 'a: {key}\n' });
+    expect(argv).toEqual(['toy', '/run/home/own.yaml']);
+    expect(files.at(-1)).toEqual({ path: '/run/home/own.yaml', content: 'a: {key}\n' });
+    expect(() => fillCard(card, {}, VALUES, { effort: 'x' })).toThrow(/option effort of agent toy takes no file/);
+    expect(cardDigest(withFile, {}, { config: 'x' })).not.toBe(cardDigest(withFile));
+  });
+
   test('removes null bytes of the task, and refuses a model that ends a text of JSON', () => {
     expect(fillCard(card, {}, { ...VALUES, task: 'a\0b' }).argv.at(-1)).toBe('ab');
     expect(() => fillCard(card, {}, { ...VALUES, model: 'a"b' })).toThrow(/"a"b" has a quote/);

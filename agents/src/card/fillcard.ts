@@ -2,7 +2,7 @@
 import { type AgentCard, RolloutFailure } from '@swefarm/shared';
 import { mountPath } from '../bundle.ts';
 import { OPTIONS } from './check.ts';
-import { allOptions, isPlain, type OptionValues } from './options.ts';
+import { allOptions, isPlain, type OptionFiles, type OptionValues, requireFileOptions } from './options.ts';
 import { type BuiltIn, fillText, placeholdersOf } from './template.ts';
 
 /** Values of a rollout. Paths are absolute paths inside the sandbox. */
@@ -41,10 +41,20 @@ const LONGEST_BYTES = 120 * 1024;
 
 /**
  * @param given options of the run; options that are not given have their defaults
+ * @param optionFiles contents of the files that the run gives for options
  * @throws UsageError for options that the card lacks; RolloutFailure `agent_unfit` if the task is too long for the card
  */
-export function fillCard(card: AgentCard, given: OptionValues, values: StartValues): AgentStart {
-  const options = allOptions(card, given);
+export function fillCard(
+  card: AgentCard,
+  given: OptionValues,
+  values: StartValues,
+  optionFiles: OptionFiles = {},
+): AgentStart {
+  const written = givenFiles(card, optionFiles, values.home);
+  const options = {
+    ...allOptions(card, given),
+    ...Object.fromEntries(written.map(({ option, path }) => [option, path])),
+  };
   const additions = Object.entries(options).flatMap(
     ([name, value]) => card.options[name]?.when[String(value)] ?? [],
   );
@@ -77,6 +87,7 @@ export function fillCard(card: AgentCard, given: OptionValues, values: StartValu
     placeholdersOf(text).includes('task_file'),
   );
   if (usesFile) files.push({ path: taskFile, content: values.task });
+  files.push(...written.map(({ path, content }) => ({ path, content })));
   return {
     ...{ argv, env, files },
     overflow: additions.findLast((one) => one.overflow)?.overflow ?? card.api.overflow,
@@ -85,6 +96,16 @@ export function fillCard(card: AgentCard, given: OptionValues, values: StartValu
     ),
     outputs: card.outputs.map((output) => ({ ...output, path: fill(output.path) })),
   };
+}
+
+/** Throws UsageError for an option that takes no file. */
+function givenFiles(card: AgentCard, files: OptionFiles, home: string) {
+  requireFileOptions(card, files);
+  return Object.entries(files).map(([option, content]) => ({
+    option,
+    content,
+    path: `${home}/${card.options[option]?.file}`,
+  }));
 }
 
 function requireShort(card: AgentCard, texts: readonly string[]): void {

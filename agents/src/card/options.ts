@@ -4,6 +4,8 @@ import { type AgentCard, nearest, UsageError } from '@swefarm/shared';
 
 export type OptionValue = string | number | boolean;
 export type OptionValues = Readonly<Record<string, OptionValue>>;
+/** Option → content of the file that a run gives for it. */
+export type OptionFiles = Readonly<Record<string, string>>;
 
 /** Characters that would end a text of JSON, TOML or a shell, or begin a placeholder. */
 const UNSAFE = /["'`\\{}$\p{Cc}]/u;
@@ -35,6 +37,19 @@ export function typedOptions(card: AgentCard, given: OptionValues): Record<strin
   );
 }
 
+/** Throws UsageError for an option that the card lacks, or that takes no file. */
+export function requireFileOptions(card: AgentCard, files: OptionFiles): void {
+  for (const name of Object.keys(files)) {
+    const option = Object.hasOwn(card.options, name) ? card.options[name] : undefined;
+    if (!option) throw new UsageError(unknownOption(card, name));
+    if (option.file !== undefined) continue;
+    const others = Object.keys(card.options).filter((other) => card.options[other]?.file !== undefined);
+    throw new UsageError(
+      `option ${name} of agent ${card.name} takes no file; ${others.length > 0 ? `options with a file: ${others.join(', ')}` : 'no option of this agent does'}`,
+    );
+  }
+}
+
 function unknownOption(card: AgentCard, name: string): string {
   const known = Object.keys(card.options);
   if (known.length === 0) return `agent ${card.name} has no options, but option ${name} was given`;
@@ -57,10 +72,10 @@ export const allOptions = (card: AgentCard, given: OptionValues): Record<string,
   ...typedOptions(card, given),
 });
 
-/** Returns the sha256 of a card and the values of all its options; the order of keys does not matter. Throws UsageError. */
-export const cardDigest = (card: AgentCard, given: OptionValues = {}): string =>
+/** Returns the sha256 of a card, the values of all its options and their files; the order of keys does not matter. Throws UsageError. */
+export const cardDigest = (card: AgentCard, given: OptionValues = {}, files: OptionFiles = {}): string =>
   createHash('sha256')
-    .update(JSON.stringify(sorted({ card, options: allOptions(card, given) })))
+    .update(JSON.stringify(sorted({ card, options: allOptions(card, given), files })))
     .digest('hex');
 
 function sorted(value: unknown): unknown {

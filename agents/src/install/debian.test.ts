@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { temporaryFolder } from '../../../testkit/test/temporaryfolder.ts';
 import { dataOf, debianMirror } from './debian.ts';
+import { temporaryFolder } from './folder.fixture.ts';
 
 async function aptFolder(files: Record<string, string>): Promise<string> {
   const folder = temporaryFolder();

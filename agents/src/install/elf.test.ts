@@ -3,8 +3,8 @@ import { copyFile, readFile, realpath, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { temporaryFolder } from '../../../testkit/test/temporaryfolder.ts';
 import { readElf, relink } from './elf.ts';
+import { temporaryFolder } from './folder.fixture.ts';
 
 const run = promisify(execFile);
 /** The loader prints the libraries of a program instead of starting it. */
@@ -15,7 +15,7 @@ const librariesOf = async (program: string): Promise<string[]> => {
 
 /** A program of the system beside its loader and its libraries. */
 async function relinked(): Promise<{ folder: string; program: string }> {
-  const folder = await realpath(await temporaryFolder());
+  const folder = await realpath(temporaryFolder());
   const bytes = await readFile('/bin/ls');
   for (const path of await librariesOf('/bin/ls')) await copyFile(path, join(folder, basename(path)));
   const interpreter = join(folder, basename(readElf(bytes)?.interpreter ?? ''));

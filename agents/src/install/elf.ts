@@ -168,7 +168,7 @@ export function relink(bytes: Buffer, links: Links): Buffer {
   const made = Buffer.alloc(offset + content.length);
   bytes.copy(made);
   content.copy(made, offset);
-  const place = ({ at }: Segment, from: number, size: number): void => {
+  const setRange = ({ at }: Segment, from: number, size: number): void => {
     const [start, address] = [offset + from, vaddr + from];
     for (const [index, value] of [start, address, address, size, size].entries()) {
       put64(made, at + 8 + index * 8, value);
@@ -177,10 +177,10 @@ export function relink(bytes: Buffer, links: Links): Buffer {
   made.writeUInt32LE(PT.load, free.at);
   made.writeUInt32LE(READ_WRITE, free.at + 4);
   put64(made, free.at + 48, PAGE);
-  place(free, 0, content.length);
-  place(dynamic, 0, dynamicBytes);
+  setRange(free, 0, content.length);
+  setRange(dynamic, 0, dynamicBytes);
   if (interp && links.interpreter !== null) {
-    place(interp, interpreterAt, Buffer.byteLength(links.interpreter) + 1);
+    setRange(interp, interpreterAt, Buffer.byteLength(links.interpreter) + 1);
   }
   return made;
 }

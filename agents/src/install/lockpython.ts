@@ -24,17 +24,19 @@ export async function lockPython(
   source: string | null,
   signal: AbortSignal,
 ): Promise<PythonLock> {
-  const requirements = lock.wish.requirements.map((one) => one.replace(`==${lock.version}`, `==${version}`));
-  const wish = { ...lock.wish, requirements };
+  const requirements = lock.request.requirements.map((one) =>
+    one.replace(`==${lock.version}`, `==${version}`),
+  );
+  const request = { ...lock.request, requirements };
   const work = await mkdtemp(join(tmpdir(), 'swefarm-lock-'));
   try {
     const snapshot = snapshotNow();
     const sources = await debianSources(snapshot);
-    const debian = await resolveDebian(wish, sources[0] ?? '', work, signal);
+    const debian = await resolveDebian(request, sources[0] ?? '', work, signal);
     const root = join(work, 'root');
     await unpackDebian(debian, root, sources, signal);
     const wheels = await resolveWheels(
-      wish,
+      request,
       debianPython(root, lock.python),
       await pipOf(root),
       work,
@@ -43,7 +45,7 @@ export async function lockPython(
     return {
       ...lock,
       version,
-      wish,
+      request,
       snapshot,
       debian,
       wheels,
@@ -74,7 +76,7 @@ export const snapshotNow = (): string => new Date().toISOString().replace(/[-:]|
 
 /** Asks apt-get with folders of its own, in which no package is installed, so that every dependency is named. */
 export async function resolveDebian(
-  { suite, debian, debian_without }: Pick<PythonLock['wish'], 'suite' | 'debian' | 'debian_without'>,
+  { suite, debian, debian_without }: Pick<PythonLock['request'], 'suite' | 'debian' | 'debian_without'>,
   mirror: string,
   work: string,
   signal: AbortSignal,
@@ -131,7 +133,7 @@ with zipfile.ZipFile(folder + "/" + name + "-" + version + "-py3-none-any.whl", 
 `;
 
 async function resolveWheels(
-  wish: PythonLock['wish'],
+  request: PythonLock['request'],
   python: RunPython,
   pip: readonly string[],
   work: string,
@@ -142,14 +144,14 @@ async function resolveWheels(
   const standIns = join(work, 'stand-ins');
   await mkdir(standIns);
   const without = new Set<string>();
-  for (const one of wish.without) {
+  for (const one of request.without) {
     const [name = '', version] = one.split('==');
     without.add(normal(name));
     if (version) await run(['-I', '-c', STAND_IN, standIns, name.replaceAll('-', '_'), version]);
   }
   const fixed = ['--dry-run', '--ignore-installed', '--only-binary', ':all:', '--find-links', standIns];
   const files = ['--target', join(work, 'none'), '--report', report];
-  await run([...pip, 'install', '--quiet', ...fixed, ...files, ...wish.requirements]);
+  await run([...pip, 'install', '--quiet', ...fixed, ...files, ...request.requirements]);
   const { install } = Report.parse(JSON.parse(await readFile(report, 'utf8')));
   return install
     .map(({ metadata: { name, version }, download_info }) => ({

@@ -12,7 +12,7 @@ import { debianSources, unpackDebian } from './debian.ts';
 import { addLibraries } from './libraries.ts';
 import { resolveDebian, snapshotNow } from './lockpython.ts';
 import { LIBRARIES } from './python.ts';
-import { DebianPackages, PythonWish, Snapshot } from './pythonlock.ts';
+import { DebianPackages, PythonRequest, Snapshot } from './pythonlock.ts';
 import { runProgram } from './run.ts';
 
 const Package = z.strictObject({
@@ -35,7 +35,7 @@ export const NpmLock = z.strictObject({
   libraries: z
     .strictObject({
       programs: z.array(SafePath).min(1),
-      wish: PythonWish.pick({ suite: true, debian: true, debian_without: true }),
+      request: PythonRequest.pick({ suite: true, debian: true, debian_without: true }),
       snapshot: Snapshot,
       debian: DebianPackages,
     })
@@ -158,11 +158,11 @@ export async function lockNpm(lock: NpmLock, { version, signal }: RelockOptions)
 }
 
 async function lockLibraries(
-  { programs, wish }: NonNullable<NpmLock['libraries']>,
+  { programs, request }: NonNullable<NpmLock['libraries']>,
   folder: string,
   signal: AbortSignal,
 ): Promise<NpmLock['libraries']> {
   const snapshot = snapshotNow();
   const [mirror = ''] = await debianSources(snapshot);
-  return { programs, wish, snapshot, debian: await resolveDebian(wish, mirror, folder, signal) };
+  return { programs, request, snapshot, debian: await resolveDebian(request, mirror, folder, signal) };
 }

@@ -6,7 +6,7 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 const packageName = z.string().regex(/^[\w.+-]+$/);
 
 /** The request that `lockPython` resolves. */
-export const PythonWish = z.strictObject({
+export const PythonRequest = z.strictObject({
   /** Release of Debian, and packages without which the bundle does not start; their dependencies follow. */
   suite: z.string().regex(/^[a-z]+$/),
   debian: z.array(packageName).min(1),
@@ -20,7 +20,7 @@ export const PythonWish = z.strictObject({
    */
   without: z.array(z.string().regex(/^[\w.-]+(==[\w.]+)?$/)).default([]),
 });
-export type PythonWish = z.infer<typeof PythonWish>;
+export type PythonRequest = z.infer<typeof PythonRequest>;
 
 /** Moment at which the mirror had packages, as the archive of all Debian packages writes it. */
 export const Snapshot = z.string().regex(/^\d{8}T\d{6}Z$/);
@@ -31,7 +31,7 @@ export const DebianPackages = z.array(
 
 export const PythonLock = LockFrame.extend({
   kind: z.literal('python'),
-  wish: PythonWish,
+  request: PythonRequest,
   python: z.string().regex(/^\d+\.\d+$/),
   snapshot: Snapshot,
   debian: DebianPackages,

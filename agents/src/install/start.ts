@@ -46,7 +46,7 @@ export async function checkStart(
     path,
     path,
   ]);
-  const places = [
+  const mounts = [
     ...system,
     '--proc',
     '/proc',
@@ -61,7 +61,7 @@ export async function checkStart(
   const argv = card.check.map((text) => fillText(text, (name) => (name === 'bundle' ? mount : `{${name}}`)));
   const from = performance.now();
   try {
-    const output = await runProgram('bwrap', [...ISOLATION, ...places, '--', ...argv], {
+    const output = await runProgram('bwrap', [...ISOLATION, ...mounts, '--', ...argv], {
       signal,
       timeoutMs: TIMEOUT_MS,
     });

@@ -38,7 +38,7 @@ async function entriesOf(root: string): Promise<Entry[]> {
  * @param mount path of the folder inside the sandbox, which absolute links may name
  * @throws UsageError for a link that leaves the folder
  */
-export async function settlePermissions(root: string, mount: string): Promise<void> {
+export async function makeReadable(root: string, mount: string): Promise<void> {
   const real = await realpath(root);
   await chmod(root, 0o755);
   for (const { path, type, executable } of await entriesOf(root)) {

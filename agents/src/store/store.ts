@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:f
 import { join } from 'node:path';
 import { errorMessage, ownFolder, replaceFile, tryParseJson, UnusableError } from '@swefarm/shared';
 import { type Bundle, BundleManifest, mountPath } from '../bundle.ts';
-import { digestOf, MANIFEST, settlePermissions } from './contents.ts';
+import { digestOf, MANIFEST, makeReadable } from './contents.ts';
 import { lockFile } from './exclusive.ts';
 
 const PART = '.part-';
@@ -107,7 +107,7 @@ async function publish(
   { name, lock, version }: Installation,
   signal: AbortSignal,
 ): Promise<Bundle> {
-  await settlePermissions(part, mountPath(name));
+  await makeReadable(part, mountPath(name));
   const { digest, bytes } = await digestOf(part, signal);
   const manifest: BundleManifest = {
     ...{ format: 'swefarm-bundle-1', name, lock, digest, version, bytes },

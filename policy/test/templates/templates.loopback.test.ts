@@ -8,22 +8,26 @@ import { PolicyConfig } from '@swefarm/shared';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { openRenderer } from '../../src/template/renderer.ts';
+import { agentTalks, openTalkCounts, playAgent } from './agenttalk.ts';
 import { FAMILIES } from './families.ts';
 import { familyFolder, type Render, startSamplingServer, withObjects } from './server.ts';
 import { play, talks } from './talk.ts';
 
 const CONVERSATIONS = 12;
 
+const renderedBy =
+  (template: Template): Render =>
+  ({ messages, tools, open }) =>
+    template.render({
+      ...{ messages: withObjects(messages), add_generation_prompt: open },
+      ...{ bos_token: '<s>', eos_token: '</s>', ...(tools.length > 0 ? { tools } : {}) },
+    });
+
 describe.each(FAMILIES)('$name', (family) => {
   const source = readFileSync(new URL(`chats/${family.name}.jinja`, import.meta.url), 'utf8');
   test.each(['folder', 'server'])('generated conversations, rendered by the %s', async (renderer) => {
     await using made = await familyFolder(family.tokens, source);
-    const template = new Template(source);
-    const render: Render = ({ messages, tools, open }) =>
-      template.render({
-        ...{ messages: withObjects(messages), add_generation_prompt: open },
-        ...{ bos_token: '<s>', eos_token: '</s>', ...(tools.length > 0 ? { tools } : {}) },
-      });
+    const render = renderedBy(new Template(source));
     await using server = await startSamplingServer(made.tokenizer, render);
     const folder = renderer === 'folder' ? made.folder : null;
     await fc.assert(
@@ -32,6 +36,25 @@ describe.each(FAMILIES)('$name', (family) => {
       ),
       { numRuns: CONVERSATIONS, seed: 14 },
     );
+  });
+});
+
+describe.each(FAMILIES)('$name, by an agent that comes as a program', (family) => {
+  const source = readFileSync(new URL(`chats/${family.name}.jinja`, import.meta.url), 'utf8');
+  test.each(['folder', 'server'])('generated conversations, rendered by the %s', async (renderer) => {
+    await using made = await familyFolder(family.tokens, source);
+    const reference = renderedBy(new Template(source));
+    await using server = await startSamplingServer(made.tokenizer, reference);
+    const folder = renderer === 'folder' ? made.folder : null;
+    const decode = (ids: Iterable<number>) => made.tokenizer.decode(ids);
+    const counts = openTalkCounts();
+    const stage = { family, server, folder, decode, reference, counts };
+    await fc.assert(
+      fc.asyncProperty(agentTalks, (steps) => playAgent(steps, stage)),
+      { numRuns: CONVERSATIONS, seed: 28 },
+    );
+    expect(counts.continued).toBeGreaterThan(20);
+    expect(counts.forked).toBeGreaterThan(10);
   });
 });
 

@@ -38,7 +38,7 @@ export async function hostRuntime(options: { scratchDir: string; log?: RuntimeLo
     start: async (spec, signal) => {
       signal.throwIfAborted();
       await requireMounts(spec);
-      requireSamePlaces(spec);
+      requireSamePaths(spec);
       const id = newSandboxId('host');
       const folder = join(scratchDir, id);
       try {
@@ -64,7 +64,7 @@ export async function hostRuntime(options: { scratchDir: string; log?: RuntimeLo
 }
 
 /** Throws RolloutFailure `sandbox_refused` for a mount: this runtime has no mounts, so a folder appears only at its own path. */
-function requireSamePlaces({ mounts = [] }: ContainerSpec): void {
+function requireSamePaths({ mounts = [] }: ContainerSpec): void {
   const moved = mounts.find(({ source, target }) => source !== target);
   if (moved) throw refused(`${moved.source} cannot be at ${moved.target} in a dry run without isolation`);
 }

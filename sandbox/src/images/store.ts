@@ -9,13 +9,15 @@ import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat, statfs, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { bootId, errorMessage, newId, ownFolder, RolloutFailure, replaceFile } from '@swefarm/shared';
 import { z } from 'zod';
-import { run } from '../run.ts';
 import { ImageConfig } from './config.ts';
 import { readJsonFile } from './jsonfile.ts';
 import { withLock } from './lock.ts';
 import { removeAbandoned, temporaryName } from './temporary.ts';
+
+const run = promisify(execFile);
 
 const ImageRecord = z.object({
   digest: z.string(),

@@ -167,3 +167,11 @@ test.each<[string, Buffer, string?]>([
 ])('%s is refused', async (_name, blob, code = 'bad_artifact') => {
   await expect(decodeArtifact(blob)).rejects.toMatchObject({ code });
 });
+
+test('outputs of an agent come back as text or as bytes', async () => {
+  const outputs = [
+    { name: 'output', content: 'done\n', bytes: 5 },
+    { name: 'log/state.db', content: Int8Array.of(-1, 0, 127), bytes: 900 },
+  ];
+  expect((await decodeArtifact(await encodeArtifact({ ...EMPTY, outputs }))).outputs).toEqual(outputs);
+});

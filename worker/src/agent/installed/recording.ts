@@ -6,8 +6,8 @@ import type { InstalledDeps, InstalledTask } from './task.ts';
 
 /** Returns the options of the recorder, without the card and the key. */
 export function recorderOptions(
-  { config }: InstalledTask,
-  { policy, signal, beforeTurn, onTurn }: InstalledDeps,
+  { config }: Pick<InstalledTask, 'config'>,
+  { policy, signal, beforeTurn, onTurn }: Pick<InstalledDeps, 'policy' | 'signal' | 'beforeTurn' | 'onTurn'>,
 ): Omit<RecorderOptions, 'card' | 'key'> {
   const { config: asked, pause, endpoint } = policy;
   const { cost_limit: dollars } = config;

@@ -150,7 +150,7 @@ const { values } = parseArgs({
     only: { type: 'string', multiple: true },
   },
 });
-await using server = await startVllm(values.folder, BLOCKS);
+await using server = await startVllm(values.folder, { blocks: BLOCKS });
 let failed = 0;
 const CHECKS = { probe, sampled, contiguity, refit, resentText, pressure, cancel, crash, restart };
 const chosen = Object.entries(CHECKS).filter(([name]) => values.only?.includes(name) ?? true);

@@ -1,4 +1,4 @@
-/** A real vLLM with a tiny random model, started by testkit/clients/vllm/up.sh, and its metrics. */
+/** A real vLLM with a tiny random model, started by testkit/clients/vllm/up.sh, its metrics, and its log of prompts. */
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,17 +13,32 @@ export type Vllm = AsyncDisposable & {
   readonly url: string;
   /** A number of /metrics, summed over labels; null when the server does not answer. */
   metric(name: string): Promise<number | null>;
+  /** Returns the token ids of the logged prompts, by the id of the request. Needs `logIds`. */
+  prompts(): Map<string, number[]>;
   kill(): void;
   /** Restarts on the same port, without the known fault. */
   restart(): Promise<void>;
 };
 
+export type VllmOptions = {
+  /** Blocks of 32 tokens of KV. */
+  blocks: number;
+  /** Most tokens of prompt and answer; absent: 8192. */
+  context?: number;
+  /** Whether the server logs the token ids of all prompts. */
+  logIds?: boolean;
+};
+
 /** Starts vLLM with its known fault (SEED_CRASH): a preempted request with a seed kills the engine. */
-export async function startVllm(folder: string, blocks: number): Promise<Vllm> {
+export async function startVllm(
+  folder: string,
+  { blocks, context = 8192, logIds = false }: VllmOptions,
+): Promise<Vllm> {
   const port = await freePort();
   const up = (seedCrash: boolean) =>
     new Promise<void>((resolve, reject) => {
-      const environment = { ...process.env, PORT: String(port), BLOCKS: String(blocks) };
+      const sizes = { PORT: String(port), BLOCKS: String(blocks), CONTEXT: String(context) };
+      const environment = { ...process.env, ...sizes, ...(logIds ? { LOG_IDS: '1' } : {}) };
       const child = spawn('bash', [UP, folder], {
         env: { ...environment, ...(seedCrash ? { SEED_CRASH: '1' } : {}) },
         stdio: ['ignore', 'ignore', 'inherit'],
@@ -44,6 +59,7 @@ export async function startVllm(folder: string, blocks: number): Promise<Vllm> {
     url,
     kill,
     restart: () => up(false),
+    prompts: () => promptsIn(readFileSync(join(folder, 'log'), 'utf8')),
     async metric(name) {
       const response = await fetch(url.replace('/v1', '/metrics')).catch(() => null);
       if (!response?.ok) return null;
@@ -55,4 +71,9 @@ export async function startVllm(folder: string, blocks: number): Promise<Vllm> {
       await sleep(100);
     },
   };
+}
+
+function promptsIn(log: string): Map<string, number[]> {
+  const lines = log.matchAll(/Request (cmpl-\S+)-\d+ details: .*prompt_token_ids: \[([\d, ]+)\]/g);
+  return new Map(lines.map(([, id = '', ids = '']) => [id, ids.split(', ').map(Number)]));
 }
