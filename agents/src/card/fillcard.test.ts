@@ -58,7 +58,9 @@ describe('fillCard', () => {
     const { argv, files } = fillCard(withFile, {}, VALUES, { config: 'a: {key}\n' });
     expect(argv).toEqual(['toy', '/run/home/own.yaml']);
     expect(files.at(-1)).toEqual({ path: '/run/home/own.yaml', content: 'a: {key}\n' });
-    expect(() => fillCard(card, {}, VALUES, { effort: 'x' })).toThrow(/option effort of agent toy takes no file/);
+    expect(() => fillCard(card, {}, VALUES, { effort: 'x' })).toThrow(
+      /option effort of agent toy takes no file/,
+    );
     expect(cardDigest(withFile, {}, { config: 'x' })).not.toBe(cardDigest(withFile));
   });
 
