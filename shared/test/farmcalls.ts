@@ -92,6 +92,7 @@ const OF_WORKERS: Calls = {
   'sessions.open': (farm, { session }) => farm.sessions.open(session, 'w', 'two'),
   'sessions.next': (farm, { session }) =>
     farm.sessions.next(session, { worker: 'w', claim: 'one' }, 0, 1, never),
+  'sessions.pausedMs': (farm, { session }) => farm.sessions.pausedMs(session, 'one'),
   'sessions.isExpired': (farm, { session }) => farm.sessions.isExpired(session, 'one'),
   'sessions.reply': (farm, { session }) =>
     farm.sessions.reply(session, { seq: 1, observation: '', exit_code: 0, seconds: 0, note: null }),
@@ -149,6 +150,7 @@ const OF_PRODUCERS: Calls = {
   'sessions.create': (farm, { rollout }) =>
     farm.sessions.create({ session_id: newId(), rollout_id: rollout, lease_ms: 1000 }),
   'sessions.post': (farm, { session }) => farm.sessions.post(session, 0, { kind: 'submit' }),
+  'sessions.setClock': (farm, { session }) => farm.sessions.setClock(session, true),
   'sessions.answer': (farm, { session }) => farm.sessions.answer(session, 1, 0),
 };
 
