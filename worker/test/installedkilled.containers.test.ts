@@ -1,16 +1,33 @@
-/** The worker of an agent that comes as a program is killed after the policy has answered: another worker ends the rollout once. */
+/** The worker of an agent that comes as a program is killed or drained: another worker ends the rollout once, and nothing is left. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { newId } from '@swefarm/shared';
 import { startCommand } from '@swefarm/testkit';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { answered, openTrial, useMachine } from './installedscene.ts';
+import { answered, call, openTrial, useMachine } from './installedscene.ts';
 import { redisUrl } from './maintenance/farm.ts';
 import { RUNTIMES } from './matrix/runtimes.ts';
+import type { Machine } from './matrix/scene.ts';
 
 vi.setConfig({ testTimeout: 400_000, hookTimeout: 240_000 });
 
-test.each(RUNTIMES.map((name) => ({ name, machine: useMachine(name) })))(
+/** Returns a function that starts a worker process, which can run one rollout. */
+function workers(opened: Machine, name: string, prefix: string) {
+  const scratch = join(opened.folder, `scratch-${newId()}`);
+  return () => {
+    const worker = startCommand('swefarm-worker', ['run', '--runtime', name, '--concurrency', '1'], {
+      ...{ SWEFARM_REDIS_URL: redisUrl(), SWEFARM_REDIS_PREFIX: prefix, SWEFARM_SCRATCH_DIR: scratch },
+      ...{ SWEFARM_STATE_DIR: join(opened.folder, 'state'), SWEFARM_REDIS_DURABILITY: 'best_effort' },
+      ...{ SWEFARM_AGENTS_DIR: join(opened.folder, 'agents') },
+    });
+    onTestFinished(() => worker.kill('SIGKILL'));
+    return worker;
+  };
+}
+
+const MACHINES = RUNTIMES.map((name) => ({ name, machine: useMachine(name) }));
+
+test.each(MACHINES)(
   'kill -9 of the worker between answer and delivery leaves one result, on $name',
   async ({ name, machine }) => {
     const opened = await machine();
@@ -18,16 +35,7 @@ test.each(RUNTIMES.map((name) => ({ name, machine: useMachine(name) })))(
     await farm.runs.create(run, [instance], []);
     const ids = await farm.groups.rollouts(run.run_id);
     await farm.jobs.enqueue(run, ids);
-    const scratch = join(opened.folder, `scratch-${newId()}`);
-    const startWorker = () => {
-      const worker = startCommand('swefarm-worker', ['run', '--runtime', name, '--concurrency', '1'], {
-        ...{ SWEFARM_REDIS_URL: redisUrl(), SWEFARM_REDIS_PREFIX: prefix, SWEFARM_SCRATCH_DIR: scratch },
-        ...{ SWEFARM_STATE_DIR: join(opened.folder, 'state'), SWEFARM_REDIS_DURABILITY: 'best_effort' },
-        ...{ SWEFARM_AGENTS_DIR: join(opened.folder, 'agents') },
-      });
-      onTestFinished(() => worker.kill('SIGKILL'));
-      return worker;
-    };
+    const startWorker = workers(opened, name, prefix);
     const first = startWorker();
     // Fast polling, because the delivery follows the answer within milliseconds.
     while (answered(server) < 2) await sleep(2);
@@ -45,5 +53,28 @@ test.each(RUNTIMES.map((name) => ({ name, machine: useMachine(name) })))(
     expect(await second.exit).toBe(0);
     const left = (await opened.runtime.listOwned()).filter(({ owner }) => owner.rollout_id === ids[0]);
     expect(left).toEqual([]);
+  },
+);
+
+test.each(MACHINES)(
+  'a drained worker ends the agent and hands its rollout back, on $name',
+  async ({ name, machine }) => {
+    const opened = await machine();
+    const endless = { turns: [call('sleep 0.2')], words: ['stubborn'] };
+    const { farm, prefix, server, run, instance } = await openTrial(opened, endless);
+    await farm.runs.create(run, [instance], []);
+    const ids = await farm.groups.rollouts(run.run_id);
+    await farm.jobs.enqueue(run, ids);
+    const left = async () =>
+      (await opened.runtime.listOwned()).filter(({ owner }) => owner.rollout_id === ids[0]);
+    const worker = workers(opened, name, prefix)();
+    await expect.poll(() => answered(server), { timeout: 120_000 }).toBeGreaterThan(2);
+    // The workers on rootfs have a folder of their own, which this runtime does not list.
+    if (name === 'docker') expect(await left()).not.toEqual([]);
+    worker.kill('SIGTERM');
+    expect(await worker.exit).toBe(0);
+    expect(await left()).toEqual([]);
+    expect((await farm.results.counts(run.run_id)).committed).toBe(0);
+    expect((await farm.journal.read(ids[0] ?? '')).map(({ end }) => end?.class)).toEqual(['drained']);
   },
 );
