@@ -18,6 +18,7 @@ import {
 } from './realagents.ts';
 import { type Line, openScene, type Scene } from './scene.ts';
 import { EXAMPLE_ID, withoutInstall } from './scripts.ts';
+import { type Used, watchAgents } from './watchedagents.ts';
 
 type Found = Awaited<ReturnType<typeof installAgents>>;
 let found: Found;
@@ -29,7 +30,7 @@ beforeAll(async () => {
   built = await buildExamples({ ids: [EXAMPLE_ID], for: 'both', out: temporaryFolder('agents') });
 }, 1_800_000);
 afterAll(() => {
-  const head = 'agent version runtime turns lines requests start+agent_s model_s';
+  const head = 'agent version runtime starts_s cpu_s peak_mb turns lines requests needs';
   if (rows.length > 0) process.stdout.write(`\n${head}\n${rows.join('\n')}\n`);
 });
 
@@ -70,9 +71,14 @@ test.for(['docker', 'rootfs'] as const)('agents side by side on %s', async (runt
       --model scripted --token-mode token-in --require-tokens --step-limit 20`;
     runs.set(agent, run);
   }
-  // The worker starts when all runs wait, so that the agents work at the same time.
+  // The worker starts when all runs wait, and no agent gets an answer before all have asked: they work at the same time.
+  await scene.done`policy set --state updating`;
+  using watched = watchAgents(scene.folder, `real-${runtime}`);
   const worker = await scene.worker`--worker-id real-${runtime}`;
   onTestFinished(() => worker.kill('SIGKILL'));
+  await expect.poll(() => watched.asking(), { timeout: 900_000, interval: 500 }).toBe(runs.size);
+  await scene.done`policy set --state serving`;
+  const needs = await scene.done`agents list`;
   for (const [agent, line] of await playedBy(scene, runs)) {
     expect(line, agent).toMatchObject({
       ...{ outcome: 'judged', resolved: true, reward: 1, attempt: 1, exit_status: 'submitted' },
@@ -87,15 +93,19 @@ test.for(['docker', 'rootfs'] as const)('agents side by side on %s', async (runt
     const sent = sentDigests(policy, { rollout_id: id });
     expect(sent, agent).toHaveLength(turns);
     expect(digestsOf(trajectory), agent).toEqual(sent);
-    rows.push(rowOf(agent, line, linesOf(trajectory).length));
+    const used = watched.used(agent);
+    expect(used.interfaces, agent).toBe('lo');
+    const needed = needs.split('\n').find((row) => row.startsWith(`${agent} `));
+    rows.push(rowOf(line, used, linesOf(trajectory).length, needed?.split(/ {2,}/).at(-1)));
   }
   expect(await worker.stop()).toBe(0);
   expect(await containersOf([`real-${runtime}`])).toEqual([]);
   await scene.expectNothingLeft();
+  expect(watched.left()).toEqual([]);
 });
 
-const rowOf = (agent: string, { agent: facts, runtime, turns, seconds }: Line, lines: number): string =>
+const rowOf = ({ agent, runtime, turns }: Line, used: Used, lines: number, needs = ''): string =>
   [
-    ...[agent, facts?.version, runtime, turns, lines, facts?.requests],
-    ...[seconds.agent.toFixed(1), seconds.model.toFixed(1)],
+    ...[agent?.name, agent?.version, runtime, used.startSeconds.toFixed(1), used.cpuSeconds.toFixed(1)],
+    ...[used.peakMib, turns, lines, agent?.requests, needs.replaceAll(' ', '')],
   ].join(' ');
