@@ -26,10 +26,10 @@ const ALL = [
 export const AGENTS: readonly string[] = process.env.SWEFARM_TEST_AGENTS?.split(',') ?? ALL;
 
 /** Installs the bundles that are missing. Returns the agents that are installed, and why others are not. */
-export async function installAgents(): Promise<{ installed: string[]; missing: string[] }> {
+export async function installAgents(names = AGENTS): Promise<{ installed: string[]; missing: string[] }> {
   const installed: string[] = [];
   const missing: string[] = [];
-  for (const name of AGENTS) {
+  for (const name of names) {
     const source = name === 'swe-agent' && SWE_AGENT ? ['--source', SWE_AGENT] : [];
     const env = { SWEFARM_AGENTS_DIR: AGENTS_DIR };
     const { code, stderr } = await runCommand('swefarm', ['agents', 'install', name, ...source], env);
@@ -60,7 +60,7 @@ export type ShownLine = {
   masked: string | null;
   turns: Shown[];
 };
-export type ShownTrajectory = { turns: Shown[]; line?: string; lines?: ShownLine[] };
+export type ShownTrajectory = { messages: unknown[]; turns: Shown[]; line?: string; lines?: ShownLine[] };
 
 /** Returns all lines of a trajectory; the trajectory itself is the first main line. */
 export function linesOf({ turns, line = 'L1', lines = [] }: ShownTrajectory): ShownLine[] {
