@@ -94,19 +94,46 @@ async function play(action: 'fenced' | 'tool', model: string): Promise<[Played, 
   return played as [Played, Played];
 }
 
-const resolved = { outcome: 'judged', resolved: true, reward: 1, turns: 7, exit_status: 'submitted' };
-
-test('mini-swe-agent and mini: same turns, prompts, ids and patch, by texts', async ({ skip }) => {
+const skipWithout = async (skip: (why: string) => void): Promise<void> => {
   const { missing } = await installAgents(['mini-swe-agent']);
   if (missing.length > 0) skip(missing.join('; '));
-  const [ours, theirs] = await play('fenced', 'litellm_textbased');
+};
+
+function expectResolvedAlike(ours: Played, theirs: Played): void {
   for (const { line, trajectory, sent } of [ours, theirs]) {
-    expect(line).toMatchObject(resolved);
+    expect(line).toMatchObject({ outcome: 'judged', resolved: true, reward: 1, exit_status: 'submitted' });
+    expect(line.turns).toBe(7);
     expect(digestsOf(trajectory)).toEqual(sent);
   }
   expect(theirs.line.agent).toMatchObject({ lines: 1, masked: {}, whole: 0, repeated: 0, repaired: 0 });
+  expect(theirs.patch).toBe(ours.patch);
+}
+
+test('mini-swe-agent and mini send and get the same ids, if they speak by texts', async ({ skip }) => {
+  await skipWithout(skip);
+  const [ours, theirs] = await play('fenced', 'litellm_textbased');
+  expectResolvedAlike(ours, theirs);
   expect(theirs.trajectory.messages).toEqual(ours.trajectory.messages);
   expect(theirs.sent).toEqual(ours.sent);
-  expect(theirs.patch).toBe(ours.patch);
   expect(theirs.line.tokens).toEqual(ours.line.tokens);
+});
+
+test('by tool calls mini-swe-agent and mini differ in the tools, and in how they submit', async ({
+  skip,
+}) => {
+  await skipWithout(skip);
+  const [ours, theirs] = await play('tool', 'litellm');
+  expectResolvedAlike(ours, theirs);
+  expect([ours, theirs].map(({ trajectory }) => trajectory.tools?.map((tool) => tool.function.name))).toEqual(
+    [['bash', 'submit_solution'], ['bash']],
+  );
+  const before = ({ trajectory }: Played) => trajectory.messages.slice(0, -1);
+  expect(before(theirs)).toEqual(before(ours));
+  // The tools stand in the first prompt, and the last answer submits.
+  const partsOf = ({ trajectory: { turns } }: Played) =>
+    turns.map(({ tokens }, at) => [
+      at === 0 ? null : tokens?.prompt_suffix,
+      at === turns.length - 1 ? null : tokens?.generation,
+    ]);
+  expect(partsOf(theirs)).toEqual(partsOf(ours));
 });

@@ -1,7 +1,7 @@
 /** Installs the agents that come as programs, and compares what the farm recorded of one with what the scripted policy answered. */
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
-import type { Result } from '@swefarm/shared';
+import type { Message, Result, ToolDefinition } from '@swefarm/shared';
 import { runCommand } from '../../src/launchers/commands.ts';
 import { loadScript, type TurnInput } from '../../src/policy/script.ts';
 import type { ScriptedPolicy } from '../../src/policy/server.ts';
@@ -60,7 +60,13 @@ export type ShownLine = {
   masked: string | null;
   turns: Shown[];
 };
-export type ShownTrajectory = { messages: unknown[]; turns: Shown[]; line?: string; lines?: ShownLine[] };
+export type ShownTrajectory = {
+  messages: Message[];
+  tools?: ToolDefinition[];
+  turns: Shown[];
+  line?: string;
+  lines?: ShownLine[];
+};
 
 /** Returns all lines of a trajectory; the trajectory itself is the first main line. */
 export function linesOf({ turns, line = 'L1', lines = [] }: ShownTrajectory): ShownLine[] {
