@@ -1,6 +1,6 @@
 /**
- * Chooses which turn of which variant answers a request. The history in the request decides, so that the server has no state
- * and a repeated request gets the same answer.
+ * Chooses which turn of which variant answers a request. The history in the request decides, so that a repeated request gets the same
+ * answer, except in conversations that number requests, for agents that shorten their history.
  */
 import { parseRolloutId, SwefarmError } from '@swefarm/shared';
 import { type Conversation, compile, type Script, type Turn } from './script.ts';
@@ -13,6 +13,7 @@ export type Asked = {
   turn: number;
   /** Content of the first of them, for requests without the header. */
   firstAssistant: string | null;
+  lastMessage: string;
 };
 
 type Chosen = { conversation: number; variant: number; turn: Turn; index: number };
@@ -22,23 +23,32 @@ export type Chooser = {
   choose(asked: Asked, sounds: (turn: Turn, text: string) => boolean): Chosen | null;
 };
 
-type Candidate = { conversation: Conversation; matches: (text: string) => boolean; rotation: number[] };
+type Test = (text: string) => boolean;
+type Candidate = { conversation: Conversation; matches: Test; matchesLast: Test; rotation: number[] };
 
 export function openChooser(script: Script): Chooser {
   const candidates: Candidate[] = script.conversations.map((conversation) => ({
     conversation,
     matches: compile(conversation.match) ?? (() => false),
+    matchesLast: compile(conversation.last) ?? (() => false),
     rotation: rotationOf(conversation),
   }));
   const next = candidates.map(() => 0);
+  const requests = new Map<string, number>();
+  const requestNumber = (rollout: string): number => {
+    const number = requests.get(rollout) ?? 0;
+    requests.set(rollout, number + 1);
+    return number;
+  };
 
   return {
     choose(asked, sounds) {
       const name = rolloutName(asked.rollout);
       const at = candidates.findIndex(
-        ({ conversation, matches }) =>
+        ({ conversation, matches, matchesLast }) =>
           (conversation.instance === undefined || conversation.instance === name?.instanceId) &&
-          matches(asked.firstUser),
+          matches(asked.firstUser) &&
+          matchesLast(asked.lastMessage),
       );
       const candidate = candidates[at];
       if (!candidate) return null;
@@ -48,7 +58,9 @@ export function openChooser(script: Script): Chooser {
       else if (asked.turn === 0) variant = inRotation(rotation, next[at] ?? 0);
       else variant = recognised(conversation, asked.firstAssistant, sounds);
       if (!name && asked.turn === 0) next[at] = (next[at] ?? 0) + 1;
-      const found = turnAt(conversation, variant, asked.turn);
+      const byAnswers = conversation.number === 'answers';
+      const number = byAnswers ? asked.turn : requestNumber(`${asked.rollout} ${at}`);
+      const found = turnAt(conversation, variant, number);
       return { conversation: at, variant, ...found };
     },
   };
