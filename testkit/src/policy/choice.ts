@@ -14,6 +14,8 @@ export type Asked = {
   /** Content of the first of them, for requests without the header. */
   firstAssistant: string | null;
   lastMessage: string;
+  /** All messages before the first answer. */
+  opening: string;
 };
 
 type Chosen = { conversation: number; variant: number; turn: Turn; index: number };
@@ -23,14 +25,12 @@ export type Chooser = {
   choose(asked: Asked, sounds: (turn: Turn, text: string) => boolean): Chosen | null;
 };
 
-type Test = (text: string) => boolean;
-type Candidate = { conversation: Conversation; matches: Test; matchesLast: Test; rotation: number[] };
+type Candidate = { conversation: Conversation; fits: (asked: Asked) => boolean; rotation: number[] };
 
 export function openChooser(script: Script): Chooser {
   const candidates: Candidate[] = script.conversations.map((conversation) => ({
     conversation,
-    matches: compile(conversation.match) ?? (() => false),
-    matchesLast: compile(conversation.last) ?? (() => false),
+    fits: fitOf(conversation),
     rotation: rotationOf(conversation),
   }));
   const next = candidates.map(() => 0);
@@ -45,10 +45,8 @@ export function openChooser(script: Script): Chooser {
     choose(asked, sounds) {
       const name = rolloutName(asked.rollout);
       const at = candidates.findIndex(
-        ({ conversation, matches, matchesLast }) =>
-          (conversation.instance === undefined || conversation.instance === name?.instanceId) &&
-          matches(asked.firstUser) &&
-          matchesLast(asked.lastMessage),
+        ({ conversation, fits }) =>
+          (conversation.instance === undefined || conversation.instance === name?.instanceId) && fits(asked),
       );
       const candidate = candidates[at];
       if (!candidate) return null;
@@ -64,6 +62,14 @@ export function openChooser(script: Script): Chooser {
       return { conversation: at, variant, ...found };
     },
   };
+}
+
+function fitOf({ match, last, opening }: Conversation): (asked: Asked) => boolean {
+  const [first, latest, before] = [match, last, opening].map((text) => compile(text) ?? (() => false));
+  return (asked) =>
+    first?.(asked.firstUser) === true &&
+    latest?.(asked.lastMessage) === true &&
+    before?.(asked.opening) === true;
 }
 
 /** Null for a header that is absent or malformed; a malformed one is ignored. */

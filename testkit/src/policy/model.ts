@@ -56,6 +56,7 @@ export function openModel(options: ModelOptions) {
         tools: request.tools,
         firstAssistant: request.messages.find((message) => message.role === 'assistant')?.content ?? null,
         lastMessage: request.messages.at(-1)?.content ?? '',
+        opening: openingOf(request.messages),
         prompt: () => prompter?.fromMessages(request.messages, request.tools) ?? null,
         counted: false,
         characters: () => request.messages.reduce((sum, { content }) => sum + (content?.length ?? 0) + 16, 0),
@@ -87,6 +88,7 @@ type History = {
   tools: readonly ToolOffer[];
   firstAssistant: string | null;
   lastMessage: string;
+  opening: string;
   prompt: () => Prompt | null;
   characters: () => number;
   /** Token-in: the part of the answer that the prompt already contains. */
@@ -119,6 +121,7 @@ function reply(
     turn,
     firstAssistant: history.firstAssistant,
     lastMessage: history.lastMessage,
+    opening: history.opening,
   };
   const sounds = (first: Turn, text: string) => renderTurn(first, history.tools, style).content === text;
   const chosen = chooser.choose(asked, sounds);
@@ -239,6 +242,12 @@ function callerOf(header: string | undefined, turn: number, firstUser: string): 
   return { rollout: header ?? `unnamed-${hash32(firstUser).toString(16)}`, header, turn, firstUser };
 }
 
+function openingOf(messages: readonly ChatMessage[]): string {
+  const first = messages.findIndex(({ role }) => role === 'assistant');
+  const before = first === -1 ? messages : messages.slice(0, first);
+  return before.map(({ content }) => content ?? '').join('\n');
+}
+
 /** Counts the answers in a prompt and finds its first user message, by the markers of the chat template. */
 function readHistory(ids: Int32Array, tokenizer: Tokenizer, prompter: Prompter) {
   const start = tokenizer.idOf('<|im_start|>');
@@ -253,6 +262,7 @@ function readHistory(ids: Int32Array, tokenizer: Tokenizer, prompter: Prompter) 
   let tools: ToolOffer[] = [];
   let begun = new Int32Array(0);
   let last = -1;
+  const opening: string[] = [];
   for (let at = ids.indexOf(start); at !== -1; at = ids.indexOf(start, at + 1)) {
     if (assistant.every((id, i) => ids[at + 1 + i] === id)) {
       if (++turn === 0) firstAssistant = block(at).slice('assistant\n'.length);
@@ -262,6 +272,7 @@ function readHistory(ids: Int32Array, tokenizer: Tokenizer, prompter: Prompter) 
     last = at;
     if (turn === -1) {
       const text = block(at);
+      opening.push(text);
       if (text.startsWith('system\n') && tools.length === 0) tools = declaredTools(text);
       else if (text.startsWith('user\n')) firstUser ??= text.slice('user\n'.length);
     }
@@ -269,5 +280,13 @@ function readHistory(ids: Int32Array, tokenizer: Tokenizer, prompter: Prompter) 
   if (turn === -1)
     throw new BadRequest('the prompt has no head of an answer: expected <|im_start|>assistant', 'prompt');
   const lastMessage = last === -1 ? '' : block(last);
-  return { turn, firstUser: firstUser ?? '', firstAssistant, lastMessage, tools, begun };
+  return {
+    turn,
+    firstUser: firstUser ?? '',
+    firstAssistant,
+    lastMessage,
+    opening: opening.join('\n'),
+    tools,
+    begun,
+  };
 }

@@ -59,6 +59,7 @@ describe('the choice of a turn', () => {
           turn: 0,
           firstAssistant: null,
           lastMessage: '',
+          opening: '',
           ...asked,
         },
         sounds,
@@ -93,13 +94,15 @@ describe('the choice of a turn', () => {
     expect(received(restarts)).toBe('aabaa');
   });
 
-  it('takes the first conversation whose last message fits', () => {
+  it('takes the first conversation whose last message and opening fit', () => {
     const at = choose([
       { last: '/summar/i', variants: [message('s')] },
+      { opening: 'SUBTASK', variants: [message('t')] },
       { last: 'output', match: 'flask', variants: [message('b')] },
     ]);
     expect(at({ lastMessage: 'user\nSummarise.' })?.turn.command).toBe('s');
     expect(at({ lastMessage: 'tool\noutput 1' })?.turn.command).toBe('b');
+    expect(at({ lastMessage: 'tool\noutput 1', opening: 'user\nSUBTASK' })?.turn.command).toBe('t');
     expect(at({ lastMessage: 'tool\nnothing' })).toBeNull();
   });
 

@@ -68,6 +68,8 @@ export const Conversation = z
     match: z.string().default(''),
     /** The same for the last message of the request, as the template renders it. */
     last: z.string().default(''),
+    /** The same for all messages before the first answer. */
+    opening: z.string().default(''),
     /** The instance in the request's x-swefarm-rollout header. */
     instance: z.string().optional(),
     /** Each is a list of turns; the rollout's index in its group selects one, in rotation. */
@@ -88,7 +90,7 @@ export const Conversation = z
         message: `expected ${variants.length} weights, one for each variant and not all 0`,
       });
     }
-    for (const path of ['match', 'last'] as const) {
+    for (const path of ['match', 'last', 'opening'] as const) {
       if (regexSource(conversation[path]) && !compile(conversation[path]))
         context.addIssue({ code: 'custom', path: [path], message: 'not a regular expression' });
     }
