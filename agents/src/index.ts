@@ -12,4 +12,12 @@ export {
 export type { BuildContext } from './install/builder.ts';
 export { type InstallOptions, installCard, relockCard } from './install/install.ts';
 export { checkStart, type StartCheck } from './install/start.ts';
-export { findBundle, type Installation, installBundle, isIntact, listBundles } from './store/store.ts';
+export {
+  bundleLabels,
+  findBundle,
+  type Installation,
+  installBundle,
+  isIntact,
+  isLabelled,
+  listBundles,
+} from './store/store.ts';

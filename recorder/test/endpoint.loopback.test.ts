@@ -282,14 +282,28 @@ describe('the end of a rollout', () => {
     expect((await endpoint.chat(HELLO)).status).toBe(403);
   });
 
-  test('what the endpoint of the policy refuses after the first answer is the fault of the agent', async () => {
-    const refusal = new RolloutFailure('policy_bad_request', 'HTTP 400 no such role');
-    const policy = createScriptedPolicy((_, number) => (number === 1 ? runs('a', 'ls') : { error: refusal }));
+  test.each(['policy_bad_request', 'policy_template'] as const)(
+    '%s of a whole prompt after the first answer is the fault of the agent',
+    async (name) => {
+      const refusal = new RolloutFailure(name, 'HTTP 400 no such role');
+      const policy = createScriptedPolicy((_, number) =>
+        number === 1 ? runs('a', 'ls') : { error: refusal },
+      );
+      await using endpoint = await openEndpoint(recorderOptions(policy));
+      expect((await endpoint.chat(HELLO)).status).toBe(200);
+      const reply = await endpoint.chat([{ role: 'tool', tool_call_id: 'none', content: 'x' }]);
+      expect(reply.status).toBe(400);
+      expect(reply.text).not.toMatch(/HTTP 400|role/);
+    },
+  );
+
+  test('a policy that stops sending token ids fails the attempt, not the request of the agent', async () => {
+    const failure = new RolloutFailure('policy_tokens', 'the endpoint sends no token ids');
+    const policy = createScriptedPolicy((_, number) => (number === 1 ? runs('a', 'ls') : { error: failure }));
     await using endpoint = await openEndpoint(recorderOptions(policy));
     expect((await endpoint.chat(HELLO)).status).toBe(200);
-    const reply = await endpoint.chat([{ role: 'tool', tool_call_id: 'none', content: 'x' }]);
-    expect(reply.status).toBe(400);
-    expect(reply.text).not.toMatch(/HTTP 400|role/);
+    expect((await endpoint.chat(chatOf('another'))).status).toBe(403);
+    await expect(endpoint.recorder.over).rejects.toMatchObject({ failureClass: 'policy_tokens' });
   });
 
   test('an answer without token ids fails a run that requires them, whatever asked for it', async () => {

@@ -43,6 +43,14 @@ test.each(['token-in', 'echo'])(
   },
 );
 
+test('an agent that comes as a program is refused pictures, with the remedy', () => {
+  const installed = { type: 'installed' as const };
+  expect(() => withShownPictures(run(installed), rows(picture(), null))).toThrow(
+    /^1 of 2 instances show pictures \(a__b-0\), and an agent that comes as a program .*; use --pictures drop/,
+  );
+  expect(withShownPictures(run({ ...installed, pictures: 'drop' }), rows(picture()))).toHaveLength(1);
+});
+
 test('an error names pictures without a file, each with its reason', () => {
   const bare = { address: 'https://x.example/b.png' };
   const svg = { address: 'https://x.example/c.svg', problem: 'c.svg is an SVG' };

@@ -14,7 +14,7 @@ const SHOWN = 5;
 /**
  * Returns the instances as Redis stores them for a run with these settings: without pictures if the run sends none.
  *
- * @throws UsageError `pictures` when the token mode cannot send pictures, files are missing, or the files are too large for one run
+ * @throws UsageError `pictures` when the agent or the token mode cannot send pictures, files are missing, or the files are too large for one run
  */
 export function withShownPictures(
   { agent, policy }: Pick<RunRecord, 'agent' | 'policy'>,
@@ -27,9 +27,10 @@ export function withShownPictures(
   }
   const count = `${showing.length} of ${instances.length} instances show pictures`;
   const drop = '--pictures drop, which sends the text alone';
-  const refused = picturesRefusedBy(policy.token_mode);
+  const refused = picturesRefusedBy(agent.type, policy.token_mode);
   if (refused !== null) {
-    throw unshown(`${count} (${named(showing)}), and ${refused}; use --token-mode text, or ${drop}`);
+    const remedy = agent.type === 'installed' ? drop : `--token-mode text, or ${drop}`;
+    throw unshown(`${count} (${named(showing)}), and ${refused}; use ${remedy}`);
   }
   const lost = showing.filter(({ pictures = [] }) => pictures.some(isLost));
   if (lost.length > 0) {

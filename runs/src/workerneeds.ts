@@ -1,8 +1,14 @@
 /** Warns before a submit about requirements of instances that workers do not meet. Rollouts that no worker can run fail or wait. */
+import { isLabelled } from '@swefarm/agents';
 import { type Farm, type Instance, needsOf, type RunRecord, UNDERSTOOD } from '@swefarm/shared';
 
 type Row = Pick<Instance, 'family' | 'plan' | 'needs'>;
-type Ability = { parser_image?: boolean | undefined; understands?: number | undefined };
+type Run = Pick<RunRecord, 'needs'> & { agent: Pick<RunRecord['agent'], 'card'> };
+type Ability = {
+  parser_image?: boolean | undefined;
+  understands?: number | undefined;
+  bundles?: readonly string[] | undefined;
+};
 
 /** Returns the ability of a worker that this command starts. `parserImage` is the image in the configuration of the worker. */
 export const localAbility = (parserImage: string | null): Ability => ({
@@ -17,7 +23,7 @@ export const localAbility = (parserImage: string | null): Ability => ({
  */
 export async function workerWarnings(
   instances: readonly Row[],
-  run: Pick<RunRecord, 'needs'>,
+  run: Run,
   farm: { registry: Pick<Farm['registry'], 'list'> },
   started: readonly Ability[] = [],
 ): Promise<string[]> {
@@ -25,12 +31,27 @@ export async function workerWarnings(
     ({ plan }) => plan?.outcomes.from === 'program' && plan.outcomes.image === 'tools',
   );
   const most = instances.reduce((level, row) => Math.max(level, needsOf(row)), run.needs);
-  if (programs.length === 0 && most === 1) return [];
+  if (programs.length === 0 && most === 1 && run.agent.card === null) return [];
   const workers: Ability[] = [...started, ...(await farm.registry.list())];
   if (workers.length === 0) return [];
   return [
     ...imageWarning(programs, instances.length, workers),
     ...levelWarning(instances, run, most, workers),
+    ...bundleWarning(run.agent.card, workers),
+  ];
+}
+
+function bundleWarning(card: Run['agent']['card'], workers: readonly Ability[]): string[] {
+  if (card === null) return [];
+  const { name, version, bundle } = card;
+  const lacking = workers.filter(({ bundles }) => bundles && !isLabelled(bundles, bundle.name, bundle.lock));
+  if (lacking.length === 0) return [];
+  const which = `the programs of agent ${name} ${version}`;
+  const remedy = `run swefarm agents install ${name} there, or name a shared folder by agents_dir`;
+  return [
+    lacking.length === workers.length
+      ? `none of the ${counted(workers)} has ${which}: rollouts will fail (worker/no_agent); ${remedy}`
+      : `${lacking.length} of the ${counted(workers)} lack ${which}: attempts there end as worker/no_agent; ${remedy}`,
   ];
 }
 

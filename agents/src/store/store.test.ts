@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { lockFile } from './exclusive.ts';
-import { findBundle, installBundle, isIntact, listBundles } from './store.ts';
+import { bundleLabels, findBundle, installBundle, isIntact, isLabelled, listBundles } from './store.ts';
 
 let dir = '';
 beforeEach(() => {
@@ -63,6 +63,17 @@ test('the digest depends on names, contents and permissions alone', async () => 
   expect(digests[1]).toBe(digests[0]);
   expect(digests[2]).not.toBe(digests[0]);
   expect((await listBundles(dir)).length).toBe(3);
+});
+
+test('labels tell which bundles are installed, by name and lock', async () => {
+  await installBundle(dir, toy(), never);
+  const labels = await bundleLabels(dir);
+  expect(labels).toEqual(['toy aaaaaaaaaaaa']);
+  const named = (name: string, lock: string | null) => isLabelled(labels, name, lock);
+  expect([named('toy', LOCK), named('toy', null), named('toy', 'b'.repeat(64)), named('to', null)]).toEqual([
+    ...[true, true],
+    ...[false, false],
+  ]);
 });
 
 test('a second install of a lock builds nothing, unless it is to replace a damaged bundle', async () => {

@@ -40,6 +40,19 @@ export async function listBundles(dir: string): Promise<Bundle[]> {
   return (await Promise.all(names.sort().map((name) => bundlesIn(join(dir, name))))).flat();
 }
 
+/** Digits of a lock that tell two bundles of one agent apart. */
+const LOCK_DIGITS = 12;
+
+/** Returns the installed bundles as the record of a worker names them: `NAME LOCK`. Rejects if the folder cannot be read. */
+export const bundleLabels = async (dir: string): Promise<string[]> =>
+  (await listBundles(dir)).map(({ manifest: { name, lock } }) => `${name} ${lock.slice(0, LOCK_DIGITS)}`);
+
+/** Returns whether {@link bundleLabels} name a bundle that {@link findBundle} would find. */
+export const isLabelled = (labels: readonly string[], name: string, lock: string | null): boolean =>
+  labels.some((label) =>
+    lock === null ? label.startsWith(`${name} `) : label === `${name} ${lock.slice(0, LOCK_DIGITS)}`,
+  );
+
 async function bundlesIn(folder: string): Promise<Bundle[]> {
   const names = (await namesIn(folder)).filter((name) => !name.startsWith('.'));
   const read = await Promise.all(

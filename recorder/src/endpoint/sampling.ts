@@ -71,11 +71,11 @@ export function createSampling(options: RecorderOptions, tree: HistoryTree) {
   };
 }
 
-/** A whole prompt that the template cannot render is the agent's; what follows an answer of ours is not. */
+/** A whole prompt that the template cannot render is the agent's fault; lost token ids and what follows an answer of ours are not. */
 const isRefusal = (error: unknown, { parent }: Asked['match']): boolean =>
   error instanceof RolloutFailure &&
   (error.failureClass === 'policy_bad_request' ||
-    (error.failureClass === 'policy_tokens' && parent === null));
+    (error.failureClass === 'policy_template' && parent === null));
 
 function continuedFrom(answer: Answer): Continued {
   const { tokens } = answer.turn;

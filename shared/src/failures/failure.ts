@@ -57,6 +57,10 @@ export const FAILURES = {
     'time limit reached, at least half of it spent waiting for a silent or slow policy',
   ),
   policy_tokens: nowhere('policy', 'token ids missing, of unequal lengths or not contiguous'),
+  policy_template: nowhere(
+    'policy',
+    'the chat template cannot render the messages, or cannot continue an answer',
+  ),
   evaluation_timeout: nowhere(
     'evaluation',
     'the tests timed out twice, and neither gold nor a control evaluation is known to need under half of the limit',

@@ -22,7 +22,7 @@ test.each(['', '<svg xmlns="…"/>', '%PDF-1.7', 'BM....', 'RIFF....WAVE', '\x89
 );
 
 test('only token mode text supports pictures', () => {
-  expect(picturesRefusedBy('text')).toBeNull();
-  expect(picturesRefusedBy('token-in')).toMatch(/from text only/);
-  expect(picturesRefusedBy('echo')).toMatch(/placeholders of the server/);
+  expect(picturesRefusedBy('mini', 'text')).toBeNull();
+  expect(picturesRefusedBy('mini', 'token-in')).toMatch(/from text only/);
+  expect(picturesRefusedBy('mini', 'echo')).toMatch(/placeholders of the server/);
 });

@@ -35,8 +35,9 @@ export function pictureTypeOf(bytes: Uint8Array): PictureType | null {
   return head.startsWith('RIFF') && head.slice(8, 12) === 'WEBP' ? 'image/webp' : null;
 }
 
-/** Returns why a token mode does not support pictures; null if the mode supports them. */
-export function picturesRefusedBy(mode: 'echo' | 'token-in' | 'text'): string | null {
+/** Returns why an agent or a token mode does not support pictures; null if both support them. */
+export function picturesRefusedBy(agent: string, mode: 'echo' | 'token-in' | 'text'): string | null {
+  if (agent === 'installed') return 'an agent that comes as a program does not send pictures';
   if (mode === 'text') return null;
   return mode === 'token-in'
     ? 'token mode token-in renders prompts in the worker, from text only: it does not support pictures'

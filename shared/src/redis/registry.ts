@@ -20,6 +20,8 @@ export const WorkerRecord = z.object({
   software_version: z.string().optional(),
   /** Whether the worker has a `parser_image`; absent: unknown. */
   parser_image: z.boolean().optional(),
+  /** Installed programs of agents, each as its bundle and the start of its lock; absent: unknown. */
+  bundles: z.array(z.string()).optional(),
   /** The highest level of records that the worker understands (needs.ts). */
   understands: z.number().optional(),
 });

@@ -1,6 +1,6 @@
 /**
- * Chooses which turn of which variant answers a request. The history in the request decides, so that the server has no state
- * and a repeated request gets the same answer.
+ * Chooses which turn of which variant answers a request. The history in the request decides, so that a repeated request gets the same
+ * answer, except in conversations that number requests, for agents that shorten their history.
  */
 import { parseRolloutId, SwefarmError } from '@swefarm/shared';
 import { type Conversation, compile, type Script, type Turn } from './script.ts';
@@ -13,6 +13,9 @@ export type Asked = {
   turn: number;
   /** Content of the first of them, for requests without the header. */
   firstAssistant: string | null;
+  lastMessage: string;
+  /** All messages before the first answer. */
+  opening: string;
 };
 
 type Chosen = { conversation: number; variant: number; turn: Turn; index: number };
@@ -22,23 +25,28 @@ export type Chooser = {
   choose(asked: Asked, sounds: (turn: Turn, text: string) => boolean): Chosen | null;
 };
 
-type Candidate = { conversation: Conversation; matches: (text: string) => boolean; rotation: number[] };
+type Candidate = { conversation: Conversation; fits: (asked: Asked) => boolean; rotation: number[] };
 
 export function openChooser(script: Script): Chooser {
   const candidates: Candidate[] = script.conversations.map((conversation) => ({
     conversation,
-    matches: compile(conversation.match) ?? (() => false),
+    fits: fitOf(conversation),
     rotation: rotationOf(conversation),
   }));
   const next = candidates.map(() => 0);
+  const requests = new Map<string, number>();
+  const requestNumber = (rollout: string): number => {
+    const number = requests.get(rollout) ?? 0;
+    requests.set(rollout, number + 1);
+    return number;
+  };
 
   return {
     choose(asked, sounds) {
       const name = rolloutName(asked.rollout);
       const at = candidates.findIndex(
-        ({ conversation, matches }) =>
-          (conversation.instance === undefined || conversation.instance === name?.instanceId) &&
-          matches(asked.firstUser),
+        ({ conversation, fits }) =>
+          (conversation.instance === undefined || conversation.instance === name?.instanceId) && fits(asked),
       );
       const candidate = candidates[at];
       if (!candidate) return null;
@@ -48,10 +56,20 @@ export function openChooser(script: Script): Chooser {
       else if (asked.turn === 0) variant = inRotation(rotation, next[at] ?? 0);
       else variant = recognised(conversation, asked.firstAssistant, sounds);
       if (!name && asked.turn === 0) next[at] = (next[at] ?? 0) + 1;
-      const found = turnAt(conversation, variant, asked.turn);
+      const byAnswers = conversation.number === 'answers';
+      const number = byAnswers ? asked.turn : requestNumber(`${asked.rollout} ${at}`);
+      const found = turnAt(conversation, variant, number);
       return { conversation: at, variant, ...found };
     },
   };
+}
+
+function fitOf({ match, last, opening }: Conversation): (asked: Asked) => boolean {
+  const [first, latest, before] = [match, last, opening].map((text) => compile(text) ?? (() => false));
+  return (asked) =>
+    first?.(asked.firstUser) === true &&
+    latest?.(asked.lastMessage) === true &&
+    before?.(asked.opening) === true;
 }
 
 /** Null for a header that is absent or malformed; a malformed one is ignored. */

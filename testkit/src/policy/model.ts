@@ -55,6 +55,8 @@ export function openModel(options: ModelOptions) {
       reply(options, chooser, caller, request, {
         tools: request.tools,
         firstAssistant: request.messages.find((message) => message.role === 'assistant')?.content ?? null,
+        lastMessage: request.messages.at(-1)?.content ?? '',
+        opening: openingOf(request.messages),
         prompt: () => prompter?.fromMessages(request.messages, request.tools) ?? null,
         counted: false,
         characters: () => request.messages.reduce((sum, { content }) => sum + (content?.length ?? 0) + 16, 0),
@@ -85,6 +87,8 @@ export function openModel(options: ModelOptions) {
 type History = {
   tools: readonly ToolOffer[];
   firstAssistant: string | null;
+  lastMessage: string;
+  opening: string;
   prompt: () => Prompt | null;
   characters: () => number;
   /** Token-in: the part of the answer that the prompt already contains. */
@@ -116,6 +120,8 @@ function reply(
     firstUser: caller.firstUser,
     turn,
     firstAssistant: history.firstAssistant,
+    lastMessage: history.lastMessage,
+    opening: history.opening,
   };
   const sounds = (first: Turn, text: string) => renderTurn(first, history.tools, style).content === text;
   const chosen = chooser.choose(asked, sounds);
@@ -236,6 +242,12 @@ function callerOf(header: string | undefined, turn: number, firstUser: string): 
   return { rollout: header ?? `unnamed-${hash32(firstUser).toString(16)}`, header, turn, firstUser };
 }
 
+function openingOf(messages: readonly ChatMessage[]): string {
+  const first = messages.findIndex(({ role }) => role === 'assistant');
+  const before = first === -1 ? messages : messages.slice(0, first);
+  return before.map(({ content }) => content ?? '').join('\n');
+}
+
 /** Counts the answers in a prompt and finds its first user message, by the markers of the chat template. */
 function readHistory(ids: Int32Array, tokenizer: Tokenizer, prompter: Prompter) {
   const start = tokenizer.idOf('<|im_start|>');
@@ -249,17 +261,32 @@ function readHistory(ids: Int32Array, tokenizer: Tokenizer, prompter: Prompter) 
   let firstAssistant: string | null = null;
   let tools: ToolOffer[] = [];
   let begun = new Int32Array(0);
+  let last = -1;
+  const opening: string[] = [];
   for (let at = ids.indexOf(start); at !== -1; at = ids.indexOf(start, at + 1)) {
     if (assistant.every((id, i) => ids[at + 1 + i] === id)) {
       if (++turn === 0) firstAssistant = block(at).slice('assistant\n'.length);
       begun = ids.slice(at + 1 + assistant.length);
-    } else if (turn === -1) {
+      continue;
+    }
+    last = at;
+    if (turn === -1) {
       const text = block(at);
+      opening.push(text);
       if (text.startsWith('system\n') && tools.length === 0) tools = declaredTools(text);
       else if (text.startsWith('user\n')) firstUser ??= text.slice('user\n'.length);
     }
   }
   if (turn === -1)
     throw new BadRequest('the prompt has no head of an answer: expected <|im_start|>assistant', 'prompt');
-  return { turn, firstUser: firstUser ?? '', firstAssistant, tools, begun };
+  const lastMessage = last === -1 ? '' : block(last);
+  return {
+    turn,
+    firstUser: firstUser ?? '',
+    firstAssistant,
+    lastMessage,
+    opening: opening.join('\n'),
+    tools,
+    begun,
+  };
 }

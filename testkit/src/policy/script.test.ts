@@ -53,7 +53,15 @@ describe('the choice of a turn', () => {
     const chooser = openChooser(readScript({ conversations }));
     return (asked: Partial<Asked>, sounds: Parameters<typeof chooser.choose>[1] = never) =>
       chooser.choose(
-        { rollout: undefined, firstUser: 'fix flask', turn: 0, firstAssistant: null, ...asked },
+        {
+          rollout: undefined,
+          firstUser: 'fix flask',
+          turn: 0,
+          firstAssistant: null,
+          lastMessage: '',
+          opening: '',
+          ...asked,
+        },
         sounds,
       );
   };
@@ -84,6 +92,26 @@ describe('the choice of a turn', () => {
       [0, 1, 2, 3, 4].map((turn) => at({ turn, rollout: 'r.i.0' })?.turn.command).join('');
     expect(received(stays)).toBe('aabbb');
     expect(received(restarts)).toBe('aabaa');
+  });
+
+  it('takes the first conversation whose last message and opening fit', () => {
+    const at = choose([
+      { last: '/summar/i', variants: [message('s')] },
+      { opening: 'SUBTASK', variants: [message('t')] },
+      { last: 'output', match: 'flask', variants: [message('b')] },
+    ]);
+    expect(at({ lastMessage: 'user\nSummarise.' })?.turn.command).toBe('s');
+    expect(at({ lastMessage: 'tool\noutput 1' })?.turn.command).toBe('b');
+    expect(at({ lastMessage: 'tool\noutput 1', opening: 'user\nSUBTASK' })?.turn.command).toBe('t');
+    expect(at({ lastMessage: 'tool\nnothing' })).toBeNull();
+  });
+
+  it('numbers requests of a rollout where the conversation asks for it', () => {
+    const at = choose([{ number: 'requests', variants: [message('a', 'b', 'c')] }]);
+    const received = ['r.i.0', 'r.i.0', 'r.i.1', 'r.i.0'].map(
+      (rollout) => at({ turn: 0, rollout })?.turn.command,
+    );
+    expect(received).toEqual(['a', 'b', 'a', 'c']);
   });
 
   it('without a rollout id goes round, and knows a conversation again by its first answer', () => {

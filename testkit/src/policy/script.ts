@@ -66,6 +66,10 @@ export const Conversation = z
     name: z.string().optional(),
     /** Substring of the first user message, or /regular expression/flags. Absent: matches all. */
     match: z.string().default(''),
+    /** The same for the last message of the request, as the template renders it. */
+    last: z.string().default(''),
+    /** The same for all messages before the first answer. */
+    opening: z.string().default(''),
     /** The instance in the request's x-swefarm-rollout header. */
     instance: z.string().optional(),
     /** Each is a list of turns; the rollout's index in its group selects one, in rotation. */
@@ -74,6 +78,8 @@ export const Conversation = z
     weights: z.array(z.number().int().nonnegative()).optional(),
     /** What follows the last turn: the same turn again and again, or the turns from the start. */
     after: z.enum(['repeat_last', 'restart']).default('repeat_last'),
+    /** What numbers the turns: the answers in the request, or the earlier requests of the rollout to this conversation. */
+    number: z.enum(['answers', 'requests']).default('answers'),
   })
   .superRefine((conversation, context) => {
     const { weights, variants } = conversation;
@@ -84,8 +90,9 @@ export const Conversation = z
         message: `expected ${variants.length} weights, one for each variant and not all 0`,
       });
     }
-    if (regexSource(conversation.match) && !compile(conversation.match)) {
-      context.addIssue({ code: 'custom', path: ['match'], message: 'not a regular expression' });
+    for (const path of ['match', 'last', 'opening'] as const) {
+      if (regexSource(conversation[path]) && !compile(conversation[path]))
+        context.addIssue({ code: 'custom', path: [path], message: 'not a regular expression' });
     }
   });
 export type Conversation = z.infer<typeof Conversation>;

@@ -1,4 +1,5 @@
 /** The heartbeat: renews this worker's record once a second, applies cancels and drains, and pauses claims when the node is overloaded. */
+import { bundleLabels } from '@swefarm/agents';
 import { errorMessage, sleepAtMost, softwareVersion, UNDERSTOOD, type WorkerRecord } from '@swefarm/shared';
 import type { ManualDrain } from './drain.ts';
 import type { Node } from './node.ts';
@@ -6,6 +7,8 @@ import type { Pressure } from './pressure.ts';
 
 const BEAT_MS = 1_000;
 const SLOW_BEATS = 5;
+/** The folder of agents may be on a slow file system, and bundles change seldom. */
+const BUNDLE_BEATS = 60;
 
 export type HeartbeatDeps = {
   node: Node;
@@ -31,17 +34,23 @@ export async function runHeartbeat(deps: HeartbeatDeps, signal: AbortSignal): Pr
   let paused: string | null = null;
   let away = false;
   let busyAt = performance.now();
+  let bundles: string[] | null = null;
+  const readBundles = async () => {
+    bundles = await bundleLabels(node.config.agents_dir).catch(() => null);
+  };
   for (let tick = 0; !signal.aborted; tick++) {
     if (node.active.count > 0) busyAt = performance.now();
     deps.onIdle((performance.now() - busyAt) / 1000);
     node.metrics.activeRollouts.set(node.active.count);
+    // Not awaited: a file system that does not answer must not stop the heartbeat.
+    if (tick % BUNDLE_BEATS === 0) void readBundles();
     try {
       if (tick % SLOW_BEATS === 0) {
         void node.breaker.recheck();
         paused = await updatePause(deps, paused);
         await node.router?.reconcileSeats(node.active.ids());
       }
-      const record = recordOf(deps, started, paused);
+      const record = recordOf(deps, { started_at: started, paused, bundles });
       const reply = await node.farm.registry.beat(record);
       deps.onBeat?.(record.paused);
       if (reply.drained !== (deps.manualDrain.reason() !== null)) {
@@ -64,7 +73,10 @@ export async function runHeartbeat(deps: HeartbeatDeps, signal: AbortSignal): Pr
   });
 }
 
-function recordOf(deps: HeartbeatDeps, started_at: number, paused: string | null): WorkerRecord {
+function recordOf(
+  deps: HeartbeatDeps,
+  { started_at, paused, bundles }: Pick<WorkerRecord, 'started_at' | 'paused'> & { bundles: string[] | null },
+): WorkerRecord {
   const { node, slots } = deps;
   return {
     worker: node.identity.worker,
@@ -77,6 +89,7 @@ function recordOf(deps: HeartbeatDeps, started_at: number, paused: string | null
     paused: deps.stop.aborted ? 'draining' : paused,
     placed: node.router !== null,
     parser_image: node.config.parser_image !== null,
+    ...(bundles ? { bundles } : {}),
     software_version: softwareVersion(),
     understands: UNDERSTOOD,
   };

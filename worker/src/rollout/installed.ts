@@ -7,7 +7,7 @@ import {
   requireFileOptions,
   typedOptions,
 } from '@swefarm/agents';
-import { type AgentCard, errorMessage, RolloutFailure, UsageError } from '@swefarm/shared';
+import { type AgentCard, errorMessage, picturesRefusedBy, RolloutFailure, UsageError } from '@swefarm/shared';
 import { runInstalledAgent } from '../agent/installed/installed.ts';
 import type { InstalledFacts } from '../agent/installed/task.ts';
 import { openPolicy } from '../agent/policy/policy.ts';
@@ -60,10 +60,10 @@ export async function openInstalled(task: Task, staleness: Staleness): Promise<O
   };
 }
 
-/** The agents ask their model in their own way, so the pictures of an issue do not reach it. */
+/** `submit` refuses such runs. This function refuses those that another software version submitted. */
 function requireTextOnly({ run, instance }: Task): void {
   if (run.agent.pictures === 'drop' || !instance.pictures?.length) return;
-  const why = 'an agent that comes as a program does not send the pictures of the issue';
+  const why = picturesRefusedBy('installed', 'text');
   throw new RolloutFailure('instance_invalid', `${why}; give --pictures drop to send the text alone`);
 }
 

@@ -44,7 +44,9 @@ function requireShownPictures({ run, instance }: Task, policy: PolicyConfig): vo
   const { pictures = [] } = instance;
   if (run.agent.pictures === 'drop' || pictures.length === 0) return;
   const lost = pictures.find(({ file }) => !file);
-  const why = lost ? `the picture ${lost.address} has no file` : picturesRefusedBy(policy.token_mode);
+  const why = lost
+    ? `the picture ${lost.address} has no file`
+    : picturesRefusedBy(run.agent.type, policy.token_mode);
   if (why !== null)
     throw new RolloutFailure('instance_invalid', `${why}; give --pictures drop to send the text alone`);
 }

@@ -54,7 +54,7 @@ export function faultOfAnswer(fault: AnswerError): PolicyFault | ContextOverflow
     return new ContextOverflowError(fault.message, undefined, of);
   }
   if (fault.kind === 'template')
-    return new PolicyFault('policy_tokens', 'never', fault.message, { cause: fault.cause });
+    return new PolicyFault('policy_template', 'never', fault.message, { cause: fault.cause });
   const failureClass = WIRE_CLASSES[fault.kind];
   return new PolicyFault(failureClass, 'few', fault.message, { cause: fault.cause });
 }
