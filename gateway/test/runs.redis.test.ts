@@ -45,6 +45,46 @@ test('a run is submitted, followed, cancelled and read over HTTP', async () => {
   expect([...(await farm.cancel.isCancelled([first, second])).keys()]).toEqual([second]);
 });
 
+test('a plan forecasts a run from the history of the farm, and queues nothing', async () => {
+  const { url, farm } = await testGateway();
+  const instances = [instance, { ...instance, instance_id: 'new-1' }];
+  const body = { instances, group_size: 4, run: RUN };
+  const plan = async () => (await post(url, body, { path: '/v1/runs?plan=true' })).json();
+  const nothing = { slots: 0, seconds: null, tokens: null, cost: null };
+  expect(await plan()).toEqual({ forecast: { rollouts: 8, instances: 2, unknown: 2, ...nothing } });
+  expect(await farm.runs.list()).toEqual([]);
+
+  const first = await post(url, { ...body, instances: [instance] }, { path: '/v1/runs' });
+  const { run_id } = (await first.json()) as { run_id: string };
+  const record = await farm.runs.get(run_id);
+  const [rollout = ''] = await farm.groups.open(run_id);
+  const [name = ''] = await farm.runs.instanceIds(run_id);
+  const { family = 'custom' } = (await farm.runs.getInstance(run_id, name)) ?? {};
+  const none = { queued: 0, image: 0, sandbox: 0, model: 0, command: 0, patch: 0 };
+  const seconds = { ...none, agent: 90, evaluation: 10, total: 100 };
+  const tokens = { prompt: 1000, completion: 50 };
+  if (record) await commitRollout(farm, record, rollout, { family, seconds, tokens });
+  await farm.registry.beat({
+    ...{ worker: 'w', node: 'n', runtime: 'rootfs', slots: 2, active: 0 },
+    ...{ started_at: 1, metrics: null, paused: null },
+  });
+  const time = expect.closeTo(400, 3);
+  const known = { slots: 2, seconds: { expected: time, low: time, high: time, ideal: time }, cost: null };
+  const forecast = {
+    rollouts: 8,
+    instances: 2,
+    unknown: 1,
+    ...known,
+    tokens: { prompt: 8000, completion: 400 },
+  };
+  expect(await plan()).toEqual({ forecast });
+
+  const submitted = await post(url, { ...body, instances: instances.toReversed() }, { path: '/v1/runs' });
+  const { run_id: next } = (await submitted.json()) as { run_id: string };
+  const { body: detail } = await ask(`${url}/v1/runs/${next}`, 'GET');
+  expect(detail).toMatchObject({ order: 'longest', forecast });
+});
+
 const BAD = { agent: { step_limit: 'x' } };
 
 test.each([
@@ -58,6 +98,8 @@ test.each([
   ['POST', '/v1/runs', { instances: [instance], group_size: 0, run: RUN }, 400, 'group_size'],
   ['POST', '/v1/runs', { instances: [instance], run: RUN, more: 1 }, 400, 'more'],
   ['POST', '/v1/runs', { instances: [{}], run: RUN }, 422, 'instances.0.instance_id'],
+  ['POST', '/v1/runs?plan=yes', { instances: [instance], run: RUN }, 400, 'plan'],
+  ['POST', '/v1/runs', { instances: [instance], run: { ...RUN, order: 'x' } }, 422, 'run.order'],
   ['POST', '/v1/runs', { instances: [instance, instance], run: RUN }, 422, 'instances.1'],
   ['GET', '/v1/runs/r0', undefined, 404, 'run'],
   ['GET', '/v1/runs/..%2F', undefined, 400, 'run'],
@@ -96,7 +138,7 @@ test('options of a collection are refused with the alternative', async () => {
   for (const [option, remedy] of [
     [{ until_resolved: 1 }, /swefarm submit --output FILE/],
     [{ sets: {} }, /a run for each set/],
-    [{ longest_first: 'x' }, /in the order of instances/],
+    [{ longest_first: 'x' }, /run.order is longest/],
   ] as const) {
     const reply = await post(url, { instances: [instance], run: RUN, ...option }, { path: '/v1/runs' });
     const { error } = (await reply.json()) as { error: { message: string } };

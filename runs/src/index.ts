@@ -1,5 +1,6 @@
 export { withDeadline } from './deadline.ts';
 export { flagKey, flagName, RUN_FLAGS, type RunFlag, type RunFlagValues } from './flags.ts';
+export { expectedOf, forecastRun, inOrder, leadOf } from './forecast.ts';
 export { type EvaluationRound, healthFinding, withEgress } from './health/finding.ts';
 export {
   addKnownHealth,
@@ -23,6 +24,7 @@ export {
   requireSameSettings,
   runSettings,
 } from './record.ts';
+export { createNormal, idealMakespan, makespan } from './schedule.ts';
 export { asTree, type SettingsTree } from './settingstree.ts';
 export { queueMore, rolloutIds, type Submitted, staleLimitWarning, submit } from './submit.ts';
 export { localAbility, workerWarnings } from './workerneeds.ts';

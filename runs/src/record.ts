@@ -204,12 +204,16 @@ const FREE = new Set([
   'created_at',
   'ttl',
   'kind',
+  // The order of a run is that of its first submit.
+  'order',
   'dataset.path',
   'policy.api_key_ref',
   // A resumed run uses the prices of its first submit.
   'policy.price.prompt',
   'policy.price.completion',
 ]);
+
+const isCompared = (key: string): boolean => !FREE.has(key) && !/^forecast\b/.test(key);
 
 /**
  * Returns the differences between the stored record of a run and the new record, such as `agent.step_limit: 250 → 100`. Any difference
@@ -218,7 +222,7 @@ const FREE = new Set([
 export function recordDifferences(stored: RunRecord, wanted: RunRecord): string[] {
   const before = flatten(stored);
   const after = flatten(wanted);
-  const keys = [...new Set([...before.keys(), ...after.keys()])].filter((key) => !FREE.has(key)).sort();
+  const keys = [...new Set([...before.keys(), ...after.keys()])].filter(isCompared).sort();
   return keys
     .filter((key) => before.get(key) !== after.get(key))
     .map((key) => `${key}: ${shorten(before.get(key))} → ${shorten(after.get(key))}`);

@@ -8,6 +8,7 @@ import {
   SwefarmError,
   startedGroup,
 } from '@swefarm/shared';
+import { inOrder } from './forecast.ts';
 import { withShownPictures } from './pictures.ts';
 import { requireCountableCost } from './record.ts';
 
@@ -38,7 +39,7 @@ const CHUNK = 500;
 export async function submit(farm: Farm, submission: Submission, signal?: AbortSignal): Promise<Submitted> {
   const { record, patches } = submission;
   requireCountableCost(record);
-  const instances = withShownPictures(record, submission.instances);
+  const instances = await inOrder(farm, record, withShownPictures(record, submission.instances));
   await farm.runs.create(record, instances, patchRecords(patches));
   const rollouts = rolloutIds(record, instances);
   // Rollouts whose results are in an output are not open in their group: otherwise maintenance would queue them.

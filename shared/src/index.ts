@@ -66,6 +66,7 @@ export {
 export { MOST } from './records/bounds.ts';
 export { AgentCard, Dialect } from './records/card.ts';
 export { InstanceEnvironment, SetupStep, Step } from './records/environment.ts';
+export { RunForecast } from './records/forecast.ts';
 export { type AttemptName, newId, parseRolloutId, rolloutId } from './records/ids.ts';
 export { brokenBecause, DatasetFamily, Instance, InstanceHealth } from './records/instance.ts';
 export { RolloutJob, RunRecord, startedGroup, startedRollouts } from './records/job.ts';
@@ -171,6 +172,7 @@ export { type Controls, ControlTree, type KnownControls } from './redis/controls
 export { newestCopy, restoreCopy, saveCopy } from './redis/copy.ts';
 export { type Farm, type OpenOptions, openFarm, prepareFarm } from './redis/farm.ts';
 export { RunPause, resumeRun } from './redis/groups.ts';
+export type { KnownHistory, RolloutHistory } from './redis/history.ts';
 export { AttemptEnd, type Claim, JournalEntry, type RunningAttempt } from './redis/journal.ts';
 export { freePort, type LaunchedRedis, type LaunchOptions, launchRedis } from './redis/launch.ts';
 export type { Leases } from './redis/lease.ts';

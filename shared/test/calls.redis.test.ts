@@ -40,6 +40,22 @@ test('an open run grows with indices and groups, and refuses another instance of
   expect(gone).toEqual({ status: 'gone' });
 });
 
+test('a group with a lead is queued before waiting groups, but not before other runs', async () => {
+  await using at = await setup();
+  const { farm, run } = at;
+  const leads = { early: 0, usual: 0, short: -512, long: 512, longest: 512 };
+  for (const [id, lead] of Object.entries(leads)) {
+    await farm.runs.append(run.run_id, testInstance(id));
+    const request = { fingerprint: id, nonce: newId(), named: false };
+    const opened = await farm.calls.open(request, at.gateway, run, id, LIFE, lead);
+    if (opened.status === 'opened') await farm.jobs.enqueue(run, [opened.rollout_id]);
+  }
+  const jobs = await farm.queue().getJobs(['prioritized'], 0, -1, true);
+  const order = jobs.map(({ data }) => data.instance_id);
+  expect(order).toEqual(['early', 'long', 'longest', 'usual', 'short']);
+  expect(jobs.every(({ priority }) => priority > 2 ** 20)).toBe(true);
+});
+
 test('only an orphan is taken over, once; connected siblings never', async () => {
   await using at = await setup();
   const calls = [await at.open('same'), await at.open('same'), await at.open('same')];

@@ -119,6 +119,7 @@ const OF_PRODUCERS: Calls = {
   'groups.reopen': (farm, { rollout }) => farm.groups.reopen([rollout]),
   'groups.resume': (farm, { id }) => farm.groups.resume(id, null),
   'jobs.dropRun': (farm, { id }) => farm.jobs.dropRun(id),
+  'history.read': (farm, { run }) => farm.history.read(run.agent, [testInstance(ITEM)]),
   'nodes.drain': (farm) => farm.nodes.drain('n'),
   'nodes.undrain': (farm) => farm.nodes.undrain('n'),
   'registry.lost': (farm) => farm.registry.lost(),

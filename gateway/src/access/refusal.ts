@@ -96,7 +96,8 @@ const WATCHED = 'it needs a process that reads results while they arrive: swefar
 /** Options of `swefarm collect` that a submitted run does not have, each with an alternative. */
 const COLLECTION: Readonly<Record<string, string>> = {
   sets: 'submit a run for each set, with its settings under run',
-  longest_first: 'rollouts are queued in the order of instances: send them in that order',
+  longest_first:
+    'run.order is longest; for an order of your own set it to given, and send instances in that order',
   max_rollouts: 'group_size is the number of rollouts of an instance',
   until_resolved: WATCHED,
   budget_tokens: WATCHED,
@@ -145,7 +146,7 @@ export function settingsRefusal(
     return refuse(field, `${field}: expected one here, with the caller in gateway_callers, or with serve`);
   }
   const [, unknown, known, count] =
-    /\bunknown key ([\w.]+)|(^kind|\b(?:policy|agent|sandbox|evaluation)\.[a-z_.]+)|\((group_size|oversample|refills|min_group|ttl|deadline_at|max_staleness|infra_pause_share)\)/.exec(
+    /\bunknown key ([\w.]+)|(^kind|\b(?:policy|agent|sandbox|evaluation)\.[a-z_.]+)|\((group_size|oversample|refills|min_group|ttl|deadline_at|max_staleness|infra_pause_share|order)\)/.exec(
       message,
     ) ?? [];
   const named = unknown ?? known ?? count;

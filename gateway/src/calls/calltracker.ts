@@ -4,6 +4,7 @@
  * they have the same id.
  */
 import { hostname } from 'node:os';
+import { leadOf } from '@swefarm/runs';
 import {
   type CallRequest,
   cancelOrphans,
@@ -175,7 +176,9 @@ export class CallTracker {
     await this.#requireUnpaused(run);
     this.#probes.begin(run, callerRun, instance);
     const opened = await quota.admit(callerRun.caller, 1, async () => {
-      const value = await farm.calls.open(request, gateway, run, instance.instance_id, this.#recordMs);
+      const lead = await leadOf(farm, run, instance);
+      const { instance_id: id } = instance;
+      const value = await farm.calls.open(request, gateway, run, id, this.#recordMs, lead);
       return { value, booked: value.status === 'opened' ? { ...run, rollouts: 0 } : null };
     });
     if (opened.status === 'gone') this.#runs.forget(run.run_id);

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { chosenSha256 } from '@swefarm/datasets';
 import {
   asTree,
+  forecastRun,
   merge,
   recordFromSettings,
   requireKnownKeys,
@@ -17,6 +18,7 @@ import {
   parseRolloutId,
   Result,
   RunCounts,
+  RunForecast,
   RunRecord,
   startedRollouts,
   UnreadableResult,
@@ -78,8 +80,16 @@ const SubmittedRun = z.object({
   rollouts: z.number().int(),
   queued: z.number().int().meta({ description: 'rollouts that this request queued' }),
 });
+const Planned = z.object({ forecast: RunForecast });
 
-const { created_at, kind, open, group_size, dataset } = RunRecord.shape;
+const SubmissionQuery = z.object({
+  plan: z
+    .enum(['true', 'false'])
+    .default('false')
+    .meta({ description: 'true: queue nothing, and answer with the forecast of the run' }),
+});
+
+const { created_at, kind, open, group_size, dataset, order, forecast } = RunRecord.shape;
 const RunSummary = z.object({ run_id: z.string(), created_at, kind, open, group_size, dataset });
 
 const RunList = z.object({
@@ -88,6 +98,8 @@ const RunList = z.object({
 });
 
 const RunDetail = RunSummary.extend({
+  order,
+  forecast,
   left: z.number().int().meta({ description: 'uncommitted rollouts' }),
   counts: RunCounts,
   groups: z.record(z.string(), GroupCount).meta({ description: 'by instance id' }),
@@ -105,7 +117,12 @@ const Cancelled = z.object({
 
 export function runRoutes(app: App, deps: RouteDeps): void {
   const { farm } = deps;
-  const submission = documented('Submit a run', SubmittedRun, { body: RunSubmission }, 403, 404, 409, 422);
+  const submission = documented(
+    'Submit a run, or forecast it',
+    z.union([SubmittedRun, Planned]),
+    { body: RunSubmission, querystring: SubmissionQuery },
+    ...([403, 404, 409, 422] as const),
+  );
   app.post(
     '/v1/runs',
     {
@@ -117,7 +134,9 @@ export function runRoutes(app: App, deps: RouteDeps): void {
       },
     },
     async (request, reply) => {
-      const { isNew, ...submitted } = await submitRun(deps, request);
+      const answer = await submitRun(deps, request);
+      if ('forecast' in answer) return answer;
+      const { isNew, ...submitted } = answer;
       return await reply.code(isNew ? 201 : 200).send(submitted);
     },
   );
@@ -143,7 +162,12 @@ export function runRoutes(app: App, deps: RouteDeps): void {
   );
 }
 
-async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: z.infer<typeof RunSubmission> }) {
+type SubmissionRequest = FastifyRequest & {
+  body: z.infer<typeof RunSubmission>;
+  query: z.infer<typeof SubmissionQuery>;
+};
+
+async function submitRun(deps: RouteDeps, request: SubmissionRequest) {
   const { farm, config, signal, quota } = deps;
   const caller = findCaller(request);
   const { instances: given, run } = request.body;
@@ -166,8 +190,11 @@ async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: z.in
   namingFields(() => withShownPictures(keyless, instances));
   requireWithinCeilings(keyless, config, 'run.');
   requireRunSize(keyless, config);
+  const described = priced(deps, keyless);
+  const forecast = await forecastRun(farm, described, instances);
+  if (request.query.plan === 'true') return { forecast };
   // The key is stored after the checks of the request, so that a bad request leaves no key in Redis.
-  const record = priced(deps, await withKey(deps, keyless, caller, operator, run));
+  const record = await withKey(deps, { ...described, forecast }, caller, operator, run);
   const stored = await farm.runs.get(runId);
   if (stored) requireSame(stored, record);
   const rollouts = startedRollouts(record);
@@ -250,7 +277,8 @@ async function describeRun(deps: GatewayDeps, runId: string): Promise<z.infer<ty
   const run = await requireRun(deps, runId);
   const [counts, groups] = await Promise.all([farm.results.counts(runId), farm.results.groups(runId)]);
   const left = [...groups.values()].reduce((sum, group) => sum + Math.max(0, group.left), 0);
-  return { ...summaryOf(run), left, counts, groups: Object.fromEntries(groups) };
+  const { order, forecast } = run;
+  return { ...summaryOf(run), order, forecast, left, counts, groups: Object.fromEntries(groups) };
 }
 
 async function readResults(

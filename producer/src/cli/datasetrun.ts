@@ -1,5 +1,5 @@
 /** Steps that `rollout` and `submit` share: read the options of a run, check them on the farm, queue, collect and report. */
-import { rolloutIds, staleLimitWarning, withDeadline } from '@swefarm/runs';
+import { forecastRun, rolloutIds, staleLimitWarning, withDeadline } from '@swefarm/runs';
 import type { Farm, ProducerConfig } from '@swefarm/shared';
 import type { Collected, Output, OutputRun } from '@swefarm/trajectories';
 import { parseSets, taggedPath } from '../collection/sets.ts';
@@ -59,7 +59,7 @@ export async function readDatasetRun<O extends DatasetRunValues>(
 }
 
 /**
- * Sets the deadline of a new run by the farm's clock, tries the endpoints and stores the API key.
+ * Sets the deadline of a new run by the farm's clock and its forecast, tries the endpoints and stores the API key.
  *
  * @throws UsageError; UnusableError for endpoints that do not fit the run
  */
@@ -69,10 +69,16 @@ export async function checkOnFarm(
   farm: Farm,
   { isNew, signal }: { isNew: boolean; signal: AbortSignal },
 ): Promise<PreparedRun> {
-  const record = isNew ? await withDeadline(prepared.record, o.run.deadline, farm) : prepared.record;
+  const { instances } = prepared.dataset;
+  const record = isNew
+    ? {
+        ...(await withDeadline(prepared.record, o.run.deadline, farm)),
+        forecast: await forecastRun(farm, prepared.record, instances),
+      }
+    : prepared.record;
   await requireFitEndpoints(farm, {
     record,
-    instances: prepared.dataset.instances,
+    instances,
     apiKey: prepared.apiKey,
     acceptRawLogprobs: o.acceptRawLogprobs,
     probes: o.probe,

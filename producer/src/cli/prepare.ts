@@ -49,7 +49,9 @@ export async function prepareRun(
   const wanted = newRunRecord({ dataset, flags: o.run, configFile: o.runConfig }, secret !== null);
   if (stored) requireSameSettings(stored, wanted);
   const price = readPrice(o, config, wanted);
-  const record = stored ?? withPrice(wanted, price);
+  // The order of an earlier output wins over the farm's history.
+  const order = o.longestFirst === undefined ? wanted.order : 'given';
+  const record = stored ?? withPrice({ ...wanted, order }, price);
   if (config.prices !== null && price === null && record.policy !== null)
     printStatus(
       `swefarm: ${config.prices} has no price of the model ${record.policy.model}: costs are unknown`,

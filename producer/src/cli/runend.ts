@@ -1,12 +1,13 @@
 /** Prints a table of the run's results, the paths of files and how to continue. Decides the exit code. */
 import { type RunRecord, startedGroup, type UnreadableResult } from '@swefarm/shared';
 import { type GroupSummary, type Output, renderReward, summarise, withVerdict } from '@swefarm/trajectories';
+import { renderForecastError } from '../view/forecast.ts';
 import { renderSummary } from '../view/summary.ts';
 import { EXIT, type ExitCode, exitCode } from './exit.ts';
 import { printStatus, styled, widthOf } from './terminal.ts';
 
 export type RunEnd = {
-  record: Pick<RunRecord, 'run_id' | 'group_size' | 'oversample'>;
+  record: Pick<RunRecord, 'run_id' | 'group_size' | 'oversample' | 'forecast' | 'created_at' | 'policy'>;
   instanceIds: readonly string[];
   output: Output;
   complete: boolean;
@@ -23,7 +24,9 @@ export type RunEnd = {
 export function reportRunEnd(end: RunEnd): ExitCode {
   const summary = summarise(end.instanceIds, end.output.lines.values());
   printStatus(renderSummary(summary, widthOf(process.stderr)));
-  for (const line of [verdict(summary.all, end), ...end.outputLines]) printStatus(line);
+  const off = end.complete ? renderForecastError(end.record, end.output.lines.values()) : null;
+  for (const line of [verdict(summary.all, end), ...(off ? [off] : []), ...end.outputLines])
+    printStatus(line);
   if (!end.complete) printStatus(end.resumeHint);
   if (end.complete && end.queued) {
     if (end.queued.stopped)

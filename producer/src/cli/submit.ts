@@ -1,9 +1,10 @@
 /** `swefarm submit`: queues rollouts for a farm whose workers run elsewhere; with --output it also collects the results. */
-import { submit as queueRun, type Submitted } from '@swefarm/runs';
+import { forecastRun, submit as queueRun, type Submitted } from '@swefarm/runs';
 import { type Farm, type RunRecord, UsageError } from '@swefarm/shared';
+import { renderForecast } from '../view/forecast.ts';
 import { COLLECTION, orderOf } from './collection.ts';
 import { checkOnFarm, type DatasetRunValues, readDatasetRun, runDataset, runSets } from './datasetrun.ts';
-import { command, textOrTrue } from './declare.ts';
+import { command, flag, textOrTrue } from './declare.ts';
 import { EXIT, type ExitCode } from './exit.ts';
 import { openFarmPatiently } from './farm.ts';
 import { GYM_CONFIG, readGymSettings, warnOfWorkerSettings } from './gymconfig.ts';
@@ -20,6 +21,7 @@ export const submit = command({
     '--resume [run]': textOrTrue(
       'queue the missing rollouts of this run, or of the run of --output (refused when settings differ)',
     ),
+    '--plan': flag('queue nothing: print the time, tokens and cost that the run is expected to need'),
     ...OPTIONAL_OUTPUT,
     ...DATASET,
     ...RUN,
@@ -32,6 +34,8 @@ export const submit = command({
   async run(o) {
     const gym = readGymSettings(o);
     warnOfWorkerSettings(o.gymConfig, gym);
+    if (o.plan && o.resume !== undefined)
+      throw new UsageError('--plan forecasts a new run: leave out --resume');
     if (o.output === undefined) requireNothingWatched(o);
     if (o.output === '-')
       throw new UsageError('--output - is for swefarm collect; submit prints the id of the run there');
@@ -46,7 +50,7 @@ export const submit = command({
   },
 });
 
-type SubmitValues = DatasetRunValues & { resume: string | true | undefined };
+type SubmitValues = DatasetRunValues & { plan: boolean; resume: string | true | undefined };
 
 /** Options that queue rollouts depending on results. They need --output, because submit reads results only to write an output. */
 const WATCHED = {
@@ -82,6 +86,11 @@ async function runSubmit(given: SubmitValues, stop: Stop): Promise<ExitCode> {
   await using farm = await openFarmPatiently(config, signal, { entrusts: true });
   for (const warning of farm.warnings) printStatus(`swefarm: ${warning}`);
   const read = first ?? (await prepareRun(o, config, await recordOf(farm, runId), signal));
+  if (o.plan) {
+    const forecast = await forecastRun(farm, read.record, read.dataset.instances);
+    await print(process.stdout.isTTY ? renderForecast(forecast) : JSON.stringify(forecast));
+    return EXIT.allJudged;
+  }
   const prepared = await checkOnFarm(run, read, farm, { isNew: first !== null, signal });
   if (o.output === undefined) return await submitOnly(farm, o, prepared, signal);
   requireSameRun(o.output, prepared.record.run_id, stored);

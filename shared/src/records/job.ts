@@ -1,6 +1,7 @@
 /** The run record, and the small job of each rollout, which refers to the run record. */
 import { z } from 'zod';
 import { MOST, tooMany } from './bounds.ts';
+import { RunForecast } from './forecast.ts';
 import { Needs } from './needs.ts';
 import { AgentConfig, EvaluationConfig, PolicyConfig, RewardChoice, SandboxConfig } from './runconfig.ts';
 import { setting } from './setting.ts';
@@ -28,6 +29,13 @@ export const RunRecord = z
       instances: z.number().int().nonnegative().max(MOST.instances),
     }),
     group_size: setting('--group-size <n>', 'rollouts per instance (default: 1)', group.positive()),
+    order: setting(
+      '--order <order>',
+      'order in which groups start: longest expected duration first, by earlier runs on this farm, or as given',
+      z.enum(['longest', 'given']).default('longest'),
+    ),
+    /** Forecast at the submission; absent in runs of earlier versions and in open runs. */
+    forecast: RunForecast.optional(),
     /** Deadline of the run in milliseconds since the epoch; null: none. */
     deadline_at: setting(
       '--deadline <time>',

@@ -45,6 +45,7 @@ export const KEY_FAMILIES: readonly KeyFamily[] = [
   family('seats:*', 'write', 'none', 'reserved slots of workers: placement by image'),
   family('homes:*', 'write', 'none', 'images of workers: placement by image'),
   family('handed:*', 'write', 'none', 'rollouts that workers forward to others'),
+  family('history:*', 'write', 'read', 'commit counts durations; submits and gateways order by them'),
   family('lease:*', 'write', 'none', 'one worker at a time does the maintenance'),
   family('control:*', 'write', 'none', 'evaluations that show whether the tests of an instance start'),
   family('probe:*', 'none', 'write', 'gateways probe the endpoints of open runs'),

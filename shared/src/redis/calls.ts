@@ -81,13 +81,17 @@ export class Calls extends Part {
     return { status, call_id, rollout_id, age_ms: Number(age) };
   }
 
-  /** Opens a call with the next rollout of an instance of an open run. */
+  /**
+   * Opens a call with the next rollout of an instance of an open run.
+   * @param lead number of waiting rollouts before which its group is queued; negative: behind which
+   */
   async open(
     request: CallRequest,
     gateway: string,
     { run_id, kind }: Pick<RunRecord, 'run_id' | 'kind'>,
     instanceId: string,
     lifeMs: number,
+    lead = 0,
   ): Promise<CallOpening> {
     const run = this.keys.run(run_id);
     const { alike, open } = this.keys.calls;
@@ -97,7 +101,7 @@ export class Calls extends Part {
     const caller = [call_id, gateway, request.named ? 1 : 0];
     const [status, rollout_id = ''] = (await this.#open(
       [...names, this.keys.unfinished],
-      [...caller, run_id, instanceId, Math.round(lifeMs), first, request.graceMs ?? ''],
+      [...caller, run_id, instanceId, Math.round(lifeMs), first, request.graceMs ?? '', lead],
     )) as string[];
     if (status !== 'opened') return { status: status as 'taken' | 'gone' };
     return { status, call_id, rollout_id };

@@ -6,6 +6,7 @@ import { readRecord } from '../records/parse.ts';
 import { type Outcome, outcomeOf, Result } from '../records/result.ts';
 import { keyOfArtifact } from './artifacts.ts';
 import { costsOf, countersOf, isRefillable, isUsable } from './counters.ts';
+import { historyKey, historyNote } from './history.ts';
 import type { Store } from './part.ts';
 import { loadScript } from './script.ts';
 
@@ -20,7 +21,7 @@ export type CommitReply =
 
 type CommitRun = Pick<
   RunRecord,
-  'kind' | 'ttl' | 'open' | 'policy' | 'group_size' | 'min_group' | 'oversample' | 'refills'
+  'kind' | 'agent' | 'ttl' | 'open' | 'policy' | 'group_size' | 'min_group' | 'oversample' | 'refills'
 >;
 
 const AIM_BYTES = 1024;
@@ -35,7 +36,7 @@ const MESSAGE_LENGTHS = [512, 80];
  * @throws SwefarmError `result_too_large` above 4 KB, `result_invalid` for a result that readers would refuse; both are bugs
  */
 export function createCommit({ redis, keys }: Store) {
-  const script = loadScript(redis, 'commit');
+  const script = loadScript(redis, 'history', 'commit');
   return async (run: CommitRun, result: Result): Promise<CommitReply> => {
     const of = keys.run(result.run_id);
     const version = result.policy_version?.slice(0, VERSION_LENGTH) ?? '';
@@ -57,6 +58,7 @@ export function createCommit({ redis, keys }: Store) {
         of.cancelled,
         keys.cancelEpoch,
         (result.artifact && keyOfArtifact(keys, result.artifact)) ?? of.record,
+        historyKey(keys, run.agent),
         of.instances,
         of.patches,
         of.appended,
@@ -79,6 +81,7 @@ export function createCommit({ redis, keys }: Store) {
         MODEL_LIMIT,
         OTHER_MODELS,
         costs?.counters.length ?? 0,
+        historyNote(result),
         ...(costs?.counters.flat() ?? []),
         ...countersOf(result).flat(),
       ],

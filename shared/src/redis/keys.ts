@@ -33,6 +33,8 @@ export function keysFor(prefix: string) {
     secret: (name: string) => key('secret', name),
     /** String | 10 s (maintenance), 60 s (control evaluation), renewed | holder of a lease. */
     lease: (name: string) => key('lease', name),
+    /** Hash | 30 days after the last judged rollout of AGENT | `family/instance`, `family/*`, `*` → running means of seconds, tokens and turns. */
+    history: (agent: string) => key('history', agent),
     /** Hash | 7 days after the last finding | tree → finding of its control evaluation (JSON). */
     control: (conditions: string) => key('control', conditions),
     /** String | 10 min after a problem, else 24 h | finding of a probe of endpoints (JSON). */

@@ -15,6 +15,7 @@ import { createCommit } from './commit.ts';
 import { type Connection, connectRedis, duplicateOf, type FarmRole, type OpenOptions } from './connect.ts';
 import { createControls } from './controls.ts';
 import { Groups } from './groups.ts';
+import { createHistory } from './history.ts';
 import { Jobs } from './jobs.ts';
 import { Journal } from './journal.ts';
 import { type Keys, keysFor } from './keys.ts';
@@ -146,6 +147,7 @@ function partsOf(config: CommonConfig, store: Store) {
     secrets: guarded(createSecrets(store)),
     leases: guarded(createLeases(store)),
     controls: guarded(createControls(store)),
+    history: guarded(createHistory(store)),
     probes: guarded(createProbes(store)),
     calls: guarded(new Calls(store)),
     quotas: guarded(createQuotas(store)),

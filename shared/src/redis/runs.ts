@@ -41,7 +41,8 @@ export class Runs extends Part {
   async create(given: RunRecord, instances: Instances, patches: Patches = []): Promise<void> {
     const record = checked(given, Array.isArray(instances) ? instances.length : 0);
     const stored = await this.get(record.run_id);
-    if (stored && !isDeepStrictEqual({ ...stored, created_at: '' }, { ...record, created_at: '' })) {
+    const settingsOf = ({ forecast: _, ...run }: RunRecord) => ({ ...run, created_at: '' });
+    if (stored && !isDeepStrictEqual(settingsOf(stored), settingsOf(record))) {
       throw new SwefarmError('run_differs', `run ${record.run_id} exists with other settings`);
     }
     await this.#writeInstances(record, instances);

@@ -2,6 +2,7 @@
 -- KEYS: 1 calls of this fingerprint  2 open calls  3 run record  4 groups  5 appended  6 committed  7 unfinished runs
 -- ARGV: 1 call id  2 gateway  3 named  4 run id  5 instance id  6 life time of the call (ms)
 --       7 sequence of the first waiting rollout of this class  8 grace of the call (ms), or ''
+--       9 number of waiting rollouts before which a new group is queued; negative: behind which
 -- If the command is sent again, it finds the call that it opened.
 -- Reply: {'opened', rollout id} | {'taken'} (a call of this name exists: claim it) | {'gone'}
 local own = redis.call('HGET', KEYS[1], ARGV[1])
@@ -18,9 +19,9 @@ end
 local index = redis.call('HINCRBY', KEYS[4], ARGV[5] .. ' size', 1) - 1
 local left = redis.call('HINCRBY', KEYS[4], ARGV[5] .. ' left', 1)
 local before = redis.call('HINCRBY', KEYS[5], '*', 1) - 1 - redis.call('HLEN', KEYS[6])
--- If the group had no open rollouts, its new rollout is queued behind the waiting rollouts of the run.
+-- If the group had no open rollouts, its new rollout is queued behind the waiting rollouts of the run, less its lead.
 if left == 1 then
-  redis.call('HSET', KEYS[4], ARGV[5] .. ' sequence', math.max(0, ARGV[7] + before))
+  redis.call('HSET', KEYS[4], ARGV[5] .. ' sequence', math.max(0, tonumber(ARGV[7]), ARGV[7] + before - ARGV[9]))
 end
 local ttl = cjson.decode(record).ttl
 for i = 3, 6 do

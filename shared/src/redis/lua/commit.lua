@@ -2,13 +2,13 @@
 -- In the same step, ends a group with enough usable results, and opens a rollout that replaces one failed by infrastructure.
 -- KEYS: 1 record  2 committed  3 results  4 groups  5 counts  6 totals  7 versions  8 totals of the version  9 journal
 --       10 cancelled  11 cancel epoch  12 a key that must exist: the artifact if it is in this Redis, else the record
---       13.. the run's other keys (life time only)
+--       13 history of the run's agent  14.. the run's other keys (life time only)
 -- ARGV: 1 rollout id  2 attempt  3 outcome  4 signature (worker, claim)  5 result (JSON)  6 group (instance id)  7 usable (1 or 0)
 --       8 life time of the run in seconds  9 policy version ('' for none)  10 versions to keep
 --       11 usable results that end a group (0: never)
 --       12 maximum of refilled rollouts (0: do not refill)
 --       13 model of the costs ('' for none)  14 maximum of models with counters  15 name for all other models
---       16 number of the following pairs of the model  17.. pairs: counter, increment
+--       16 number of pairs of the model  17 note for the history ('' for none)  18.. pairs: counter, increment
 -- Reply: {'committed', stream id} | {'late', attempt, outcome, stream id, signature} | {'artifact_lost'} | {'gone'}
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return { 'gone' }
@@ -78,12 +78,15 @@ if model ~= '' and redis.call('HEXISTS', KEYS[6], 'priced:' .. model) == 0 then
     model = ARGV[15]
   end
 end
-local of_model = 16 + 2 * tonumber(ARGV[16])
-for i = 17, #ARGV, 2 do
+local of_model = 17 + 2 * tonumber(ARGV[16])
+for i = 18, #ARGV, 2 do
   count(i < of_model and ARGV[i] .. ':' .. model or ARGV[i], ARGV[i + 1])
 end
+if ARGV[17] ~= '' then
+  note_history(KEYS[13], ARGV[17])
+end
 for i = 1, #KEYS do
-  if i ~= 6 and i ~= 11 and i ~= 12 then
+  if i ~= 6 and i ~= 11 and i ~= 12 and i ~= 13 then
     redis.call('EXPIRE', KEYS[i], ARGV[8])
   end
 end
