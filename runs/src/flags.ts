@@ -75,7 +75,7 @@ function runFlag(
     path,
     help,
     group: GROUPS[path[0] ?? ''] ?? 'Run:',
-    read: READERS[form ?? (value instanceof z.ZodNumber ? 'number' : 'text')],
+    read: READERS[form ?? formOf(value)],
     ...(choices && { choices }),
     ...(constant === undefined ? many && { many } : { constant }),
     default: schema instanceof z.ZodDefault ? schema.def.defaultValue : undefined,
@@ -93,15 +93,21 @@ function settableIn(shape: Shape): SettableKeys {
   );
 }
 
+function formOf(value: z.core.$ZodType): 'number' | 'either' | 'text' {
+  if (value instanceof z.ZodNumber) return 'number';
+  return value instanceof z.ZodUnion ? 'either' : 'text';
+}
+
 const READERS = {
   text: (value: string): string => value,
   number: parseNumber,
+  either: (value: string): string | number => (/^\d+$/.test(value) ? Number(value) : value),
   size: parseSize,
   json: parseJson,
   file: readText,
   card: readCard,
   time: parseDeadline,
-} satisfies Record<NonNullable<RunSetting['form']> | 'text' | 'number', RunFlag['read']>;
+} satisfies Record<NonNullable<RunSetting['form']> | 'text' | 'number' | 'either', RunFlag['read']>;
 
 function parseNumber(value: string): number {
   const parsed = Number(value);

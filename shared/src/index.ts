@@ -165,6 +165,15 @@ export {
 } from './records/trajectory.ts';
 export { aclUser } from './redis/acl.ts';
 export { removeAddress, writeAddress } from './redis/address.ts';
+export {
+  type AdmissionPool,
+  AdmissionState,
+  type Admissions,
+  EndpointLoad,
+  fixedPool,
+  Permission,
+  type PoolCounts,
+} from './redis/admission.ts';
 export { decide } from './redis/budget.ts';
 export { type CallRequest, cancelOrphans } from './redis/calls.ts';
 export type { Clock } from './redis/clock.ts';
@@ -181,7 +190,7 @@ export { refusedByRedis } from './redis/outage.ts';
 export type { Handed } from './redis/placement.ts';
 export type { Policies } from './redis/policies.ts';
 export { EndpointProbe } from './redis/probes.ts';
-export { QUEUES, queueSettings } from './redis/queue.ts';
+export { QUEUES, queueSettings, rankOf } from './redis/queue.ts';
 export { describeUnreadableRun, isDamagedInstance, isNotOurs, UnreadableRun } from './redis/record.ts';
 export { WorkerRecord } from './redis/registry.ts';
 export {

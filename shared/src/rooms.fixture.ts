@@ -120,11 +120,12 @@ const WORKER: Rooms = {
   agent: [],
   'agent/policy': ['agent'],
   'agent/installed': ['agent'],
+  admission: ['agent', 'agent/policy'],
   evaluation: ['threads'],
   // The code of an attempt does not import its node, which passes the services that the attempt uses.
-  rollout: ['agent', 'agent/installed', 'agent/policy', 'evaluation', 'metrics', 'threads'],
+  rollout: ['admission', 'agent', 'agent/installed', 'agent/policy', 'evaluation', 'metrics', 'threads'],
   maintenance: ['metrics', 'rollout'],
-  node: ['agent/policy', 'evaluation', 'metrics', 'rollout', 'threads'],
+  node: ['admission', 'agent/policy', 'evaluation', 'metrics', 'rollout', 'threads'],
   pull: ['node', 'rollout'],
 };
 

@@ -90,6 +90,7 @@ async function openNode(config: WorkerConfig, stop: AbortSignal, log: Log, stack
   const node = createNode({ config, farm, runtime, threads, runRollout, metrics, stop, log });
   stack.defer(() => node.removals.finished());
   stack.use(node.policies);
+  stack.use(node.admission);
   return node;
 }
 

@@ -45,6 +45,7 @@ export async function simulateWorker(config: WorkerConfig, simulation: Simulatio
   const worker = assembleWorker({ node, slots, pressure: noPressure(node), metricsAddress: null });
   const close = async (): Promise<void> => {
     node.policies[Symbol.dispose]();
+    node.admission[Symbol.dispose]();
     await farm[Symbol.asyncDispose]();
   };
   return {

@@ -6,7 +6,7 @@ import { authorizationAt, type PolicyKey, tryParseJson } from '@swefarm/shared';
 import { AnswerError, APIConnectionError, APIError } from './errors.ts';
 import { type AnswerHead, exchange, type HttpRequest, type TakeBytes } from './exchange.ts';
 import { type ListedModel, parseModels } from './models.ts';
-import { type BodyPiece, modelsUrl, type Route, routeUrl } from './post.ts';
+import { type BodyPiece, metricsUrl, modelsUrl, type Route, routeUrl } from './post.ts';
 
 export type EndpointClient = {
   /**
@@ -25,6 +25,8 @@ export type EndpointClient = {
   postWhole(route: Route, body: readonly BodyPiece[], signal: AbortSignal): Promise<Buffer>;
   /** Lists the models. Throws the errors of post(), and AnswerError `garbage` if the answer is no list of models. */
   models(signal: AbortSignal): Promise<ListedModel[]>;
+  /** Returns the metrics of the server in the text format of Prometheus. Throws the errors of post(). */
+  metrics(signal: AbortSignal): Promise<string>;
 };
 
 /** `url` is the base URL, as in `--policy-url`. `headers` are sent with every request. The API key of a request depends on its address. */
@@ -53,17 +55,21 @@ export function createEndpointClient(
       onHead,
     );
   };
+  const get = (address: string, signal: AbortSignal): Promise<Buffer> => {
+    const sent = { address: new URL(address), method: 'GET', headers: headersAt(address) } as const;
+    return whole((onHead) => request(sent, signal, onHead));
+  };
   return {
     post,
     postWhole: (route, body, signal) => whole((onHead) => post(route, body, signal, onHead)),
     async models(signal) {
       const address = modelsUrl(url);
-      const sent = { address: new URL(address), method: 'GET', headers: headersAt(address) } as const;
-      const answer = await whole((onHead) => request(sent, signal, onHead));
+      const answer = await get(address, signal);
       const list = parseModels(tryParseJson(answer.toString('utf8')));
       if (list === null) throw new AnswerError('garbage', `${address} answers no list of models`);
       return list;
     },
+    metrics: async (signal) => (await get(metricsUrl(url), signal)).toString('utf8'),
   };
 }
 

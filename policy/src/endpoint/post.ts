@@ -19,7 +19,12 @@ export function routeUrl(base: string, route: Route): string {
   const root = withoutSlash(base);
   if (route === 'chat') return `${root}/chat/completions`;
   if (route === 'completions') return `${root}/completions`;
-  return `${root.replace(/\/v1$/, '')}/${route}`;
+  return `${rootOf(base)}/${route}`;
 }
+
+/** vLLM and SGLang serve /metrics outside of /v1. */
+export const metricsUrl = (base: string): string => `${rootOf(base)}/metrics`;
+
+const rootOf = (base: string): string => withoutSlash(base).replace(/\/v1$/, '');
 
 export const modelsUrl = (base: string): string => `${withoutSlash(base)}/models`;

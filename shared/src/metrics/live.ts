@@ -50,6 +50,33 @@ export const LIVE_METRICS = {
     'Running rollouts bound to the endpoint.',
     'endpoint',
   ),
+  endpointKvUsage: gauge(
+    'swefarm_policy_endpoint_kv_usage',
+    'Share of the KV cache that running requests use, by the metrics of the endpoint.',
+    'endpoint',
+  ),
+  endpointRequests: gauge(
+    'swefarm_policy_endpoint_requests',
+    'Requests at the endpoint, by its metrics: running or waiting.',
+    'endpoint',
+    'state',
+  ),
+  endpointPreemptions: counter(
+    'swefarm_policy_endpoint_preemptions_total',
+    'Requests that the endpoint preempted, by its metrics.',
+    'endpoint',
+  ),
+  admissionRollouts: gauge(
+    'swefarm_admission_rollouts',
+    'Rollouts by admission: playing, suspended (before their next turn) or waiting (without a sandbox).',
+    'policy',
+    'state',
+  ),
+  admissionLimit: gauge(
+    'swefarm_admission_limit',
+    'Rollouts of the policy that may play at once; absent: no limit.',
+    'policy',
+  ),
   redisUp: gauge('swefarm_redis_up', '1 when Redis answered this scrape.'),
   redisSeconds: gaugeOfSeconds('swefarm_redis_seconds', 'One round trip to Redis.'),
   redisMemory: gaugeOfBytes('swefarm_redis_memory_bytes', 'Memory that Redis uses.'),

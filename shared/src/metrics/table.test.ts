@@ -18,6 +18,8 @@ const VITALS = {
   artifacts: { used_bytes: 0, budget_bytes: 0, artifacts: 0 },
   policies: [],
   endpoints: [],
+  loads: [],
+  admissions: [],
 };
 
 test('docs/metrics.md is current (npm run docs:metrics)', () => {

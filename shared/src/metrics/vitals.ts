@@ -16,12 +16,17 @@ export type Vitals = {
   policies: Pick<PolicyRecord, 'name' | 'state'>[];
   /** State of each endpoint. `up`: at least one worker can use the endpoint. `load`: rollouts bound to the endpoint. */
   endpoints: { endpoint: string; up: boolean; load: number }[];
+  /** Loads of endpoints by their own metrics. */
+  loads: { endpoint: string; kv_usage: number; running: number; waiting: number; preemptions: number }[];
+  /** `limit`: null for no limit. `playing` includes suspended rollouts, which are beyond the limit. */
+  admissions: { policy: string; limit: number | null; playing: number; waiting: number }[];
 };
 
 /** Returns the metrics of `vitals`; null: Redis does not answer. */
 export function vitalFamilies(vitals: Vitals | null): Family[] {
   if (vitals === null) return [family(M.redisUp, single(0))];
   const { queue, jobs, workers, redis, artifacts, policies, endpoints, unreadable_results } = vitals;
+  const { loads, admissions } = vitals;
   const { claiming, paused, busy, slots, lost } = workers;
   const waiting = queue.map((one): Pair => [one.class, one.waiting]);
   const oldest = queue.map((one): Pair => [one.class, one.oldest_seconds]);
@@ -45,6 +50,38 @@ export function vitalFamilies(vitals: Vitals | null): Family[] {
     family(M.policyState, states),
     family(M.endpointUp, by('endpoint', up)),
     family(M.endpointLoad, by('endpoint', load)),
+    family(
+      M.endpointKvUsage,
+      by(
+        'endpoint',
+        loads.map(({ endpoint, kv_usage }): Pair => [endpoint, kv_usage]),
+      ),
+    ),
+    family(
+      M.endpointRequests,
+      loads.flatMap(({ endpoint, running, waiting }) => byState({ endpoint }, { running, waiting })),
+    ),
+    family(
+      M.endpointPreemptions,
+      by(
+        'endpoint',
+        loads.map(({ endpoint, preemptions }): Pair => [endpoint, preemptions]),
+      ),
+    ),
+    family(
+      M.admissionRollouts,
+      admissions.flatMap(({ policy, limit, playing, waiting }) => {
+        const suspended = limit === null ? 0 : Math.max(0, playing - limit);
+        return byState({ policy }, { playing: playing - suspended, suspended, waiting });
+      }),
+    ),
+    family(
+      M.admissionLimit,
+      by(
+        'policy',
+        admissions.flatMap(({ policy, limit }): Pair[] => (limit === null ? [] : [[policy, limit]])),
+      ),
+    ),
     family(M.redisSeconds, single(redis.seconds)),
     family(M.redisMemory, single(redis.used_bytes)),
     family(M.redisMemoryLimit, single(redis.limit_bytes)),
@@ -61,3 +98,13 @@ const single = (value: number): Point<never>[] => [{ labels: {}, value }];
 
 const by = <Label extends string>(label: Label, pairs: readonly Pair[]): Point<Label>[] =>
   pairs.map(([name, value]) => ({ labels: { [label]: name } as Record<Label, string>, value }));
+
+/** Returns a point for each state, with the given label. */
+const byState = <Label extends string>(
+  label: Record<Label, string>,
+  counts: Readonly<Record<string, number>>,
+): Point<Label | 'state'>[] =>
+  Object.entries(counts).map(([state, value]) => ({
+    labels: { ...label, state } as Record<Label | 'state', string>,
+    value,
+  }));

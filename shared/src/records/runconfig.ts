@@ -131,6 +131,10 @@ const EndpointUrl = z.url().refine((text) => !/^[a-z]+:\/\/[^/]*@/i.test(text), 
   error: 'expected a URL without user and password; the key goes into SWEFARM_POLICY_API_KEY',
 });
 
+/** Names of headers, except those that the HTTP client sends itself. */
+const SESSION_HEADER =
+  /^(?!(?:accept|accept-encoding|authorization|connection|content-length|content-type|host|keep-alive|te|trailer|transfer-encoding|upgrade|user-agent|x-swefarm-.*)$)[A-Za-z0-9][A-Za-z0-9-]{0,63}$/i;
+
 /** Policy of a run. sampling.ts decides which sampling keys a request contains. */
 export const PolicyConfig = z.object({
   /** Endpoints of the policy; empty only if the policy `name` has endpoints. */
@@ -197,6 +201,24 @@ export const PolicyConfig = z.object({
     '--patience <seconds>',
     'how long one turn tries an endpoint that refuses or is overloaded',
     seconds.nonnegative().default(60),
+  ),
+  admission: setting(
+    '--admission <how>',
+    'rollouts of the policy that may play at once on the whole farm: auto (by the load of its endpoints), off, or a number',
+    z
+      .union([z.enum(['auto', 'off']), z.number().int().positive().max(MOST.rollouts)], {
+        error: 'expected auto, off or a number of rollouts',
+      })
+      .default('auto'),
+  ),
+  session_header: setting(
+    '--session-header <name>',
+    'header of each request with the id of the rollout, for routers that bind a session to a server',
+    z
+      .string()
+      .regex(SESSION_HEADER, 'expected the name of a header that the farm does not send itself')
+      .nullable()
+      .default(null),
   ),
 });
 export type PolicyConfig = z.infer<typeof PolicyConfig>;

@@ -33,6 +33,7 @@ export const KEY_FAMILIES: readonly KeyFamily[] = [
   family('policies', 'none', 'write', 'trainers set policies'),
   family('policy:*', 'read', 'write', 'a worker that could write endpoints could send rollouts anywhere'),
   family('policy-reports:*', 'write', 'read', 'reports of workers on endpoints'),
+  family('admission:*', 'write', 'read', 'workers count the rollouts that play, and set the limit'),
   family('drained', 'read', 'write', 'operators drain nodes'),
   family('runs', 'none', 'write', 'users list runs'),
   family('unfinished', 'write', 'write', 'maintenance removes ended runs'),

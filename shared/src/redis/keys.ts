@@ -44,6 +44,7 @@ export function keysFor(prefix: string) {
     /** Hash | 30 days after its last change | record of one policy: version, endpoints, state. */
     policy: (name: string) => key('policy', name),
     policyReports: policyReportKeys(key),
+    admission: admissionKeys(key),
     live: liveKeys(key),
     /** Hash | none | counters over all runs of a kind. */
     totals: (kind: string) => key('totals', kind),
@@ -86,6 +87,19 @@ const policyReportKeys = (key: Key) => ({
   lapses: key('policy-reports', 'lapses'),
   /** Hash | 60 s after the last report | endpoint → bound rollouts. */
   loads: key('policy-reports', 'loads'),
+});
+
+const admissionKeys = (key: Key) => ({
+  /** Sorted set | 24 h after the last exchange | pools by their last exchange (ms). */
+  pools: key('admission', 'pools'),
+  /** Hash | 24 h after the last exchange | `state`: AdmissionState as JSON; `refused`: 429 and 503 answers. */
+  pool: (policy: string) => key('admission', 'pool', policy),
+  /** Sorted set | as the pool | rollouts that may play, by the order of their admission. */
+  playing: (policy: string) => key('admission', 'playing', policy),
+  /** Sorted set | as the pool | rollouts that wait, by class and arrival (ms). */
+  waiting: (policy: string) => key('admission', 'waiting', policy),
+  /** Sorted set | as the pool | rollouts by the lapse (ms) of their lease. */
+  lapses: (policy: string) => key('admission', 'lapses', policy),
 });
 
 const liveKeys = (key: Key) => ({

@@ -6,6 +6,7 @@ import type { CommonConfig } from '../config/keys.ts';
 import { errorMessage } from '../failures/errors.ts';
 import { type Log, silentLog } from '../processes/log.ts';
 import type { RolloutJob } from '../records/job.ts';
+import { createAdmissions } from './admission.ts';
 import { redisArtifacts } from './artifacts.ts';
 import { byClock } from './bullclock.ts';
 import { Calls } from './calls.ts';
@@ -122,15 +123,17 @@ function partsOf(config: CommonConfig, store: Store) {
   const policies = guarded(new Policies(store));
   const results = guarded(new Results(store));
   const jobs = new Jobs(store);
+  const admissions = guarded(createAdmissions(store));
   return {
     artifacts,
+    admissions,
     registry,
     policies,
     results,
     ...guarded({
       commit: createCommit(store),
       /** Returns the state of queue, workers, Redis and artifact store, for metrics. */
-      vitals: createVitals(store, { registry, policies, artifacts, results }),
+      vitals: createVitals(store, { registry, policies, artifacts, results, admissions }),
       /** Returns the duration of one round trip to Redis in milliseconds. */
       async ping(): Promise<number> {
         const start = performance.now();

@@ -27,9 +27,12 @@ export const jobSettings = {
 const CLASSES = { validation: 0, session: 0, training: 1, collection: 2 } as const;
 const CLASS_SIZE = 2 ** 19;
 
+/** Returns the class of a kind of run, 0 first. */
+export const rankOf = (kind: RunRecord['kind']): number => CLASSES[kind];
+
 /** Returns the priority of a job; jobs of lower numbers run first. Never 0, which BullMQ reads as no priority. */
 export function priorityOf(kind: RunRecord['kind'], groupSequence: number): number {
-  return CLASSES[kind] * CLASS_SIZE + 1 + (groupSequence % (CLASS_SIZE - 1));
+  return rankOf(kind) * CLASS_SIZE + 1 + (groupSequence % (CLASS_SIZE - 1));
 }
 
 /** Classes of priority, named by the kind of run; sessions have the class of validation. */

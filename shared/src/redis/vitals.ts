@@ -1,6 +1,7 @@
 import type { ArtifactStore } from '../artifacts/store.ts';
 import type { Vitals } from '../metrics/vitals.ts';
 import { maskUrl } from '../security/secret.ts';
+import type { AdmissionPool, Admissions } from './admission.ts';
 import type { Store } from './part.ts';
 import type { Policies } from './policies.ts';
 import { classRange, QUEUE_CLASSES, QUEUES, type QueueClass } from './queue.ts';
@@ -15,10 +16,11 @@ type Parts = {
   policies: Pick<Policies, 'list' | 'reports'>;
   artifacts: Pick<ArtifactStore, 'usage'>;
   results: Pick<Results, 'unreadable'>;
+  admissions: Pick<Admissions, 'list'>;
 };
 
 export const createVitals = (store: Store, parts: Parts) => async (): Promise<Vitals> => {
-  const [queue, jobs, workers, redis, artifacts, policies, endpoints, unreadable] = await Promise.all([
+  const [queue, jobs, workers, redis, artifacts, policies, endpoints, unreadable, pools] = await Promise.all([
     Promise.all(QUEUE_CLASSES.map((name) => waitingJobs(store, name))),
     countJobs(store),
     countWorkers(parts.registry),
@@ -27,8 +29,13 @@ export const createVitals = (store: Store, parts: Parts) => async (): Promise<Vi
     parts.policies.list(),
     describeEndpoints(parts.policies),
     parts.results.unreadable(),
+    parts.admissions.list(),
   ]);
-  return { queue, jobs, workers, redis, artifacts, policies, endpoints, unreadable_results: unreadable };
+  const state = { queue, jobs, workers, redis, artifacts, policies, endpoints };
+  const admissions = pools.map(({ pool, limit, playing, waiting }) => ({
+    ...{ policy: pool, limit, playing, waiting },
+  }));
+  return { ...state, loads: loadsOf(pools), admissions, unreadable_results: unreadable };
 };
 
 const [QUEUE] = QUEUES;
@@ -93,6 +100,14 @@ async function describeEndpoints(policies: Parts['policies']): Promise<Vitals['e
     up: seen.some(({ aside_seconds }) => aside_seconds === 0),
     load: seen.reduce((sum, { load }) => sum + load, 0),
   }));
+}
+
+/** Returns the load of each endpoint once: several pools may have the same endpoint. */
+function loadsOf(pools: readonly AdmissionPool[]): Vitals['loads'] {
+  const loads = pools
+    .flatMap(({ state }) => state?.endpoints ?? [])
+    .map((load) => ({ ...load, endpoint: endpointName(load.endpoint) }));
+  return [...new Map(loads.map((load) => [load.endpoint, load])).values()];
 }
 
 /** Returns a URL without user, password and query. */

@@ -9,6 +9,49 @@ export interface Pause {
   onChange(listener: () => void): () => void;
 }
 
+/** Creates a pause that lasts while at least one reason is set. */
+export function createPause() {
+  const reasons = new Set<unknown>();
+  const listeners = new Set<() => void>();
+  let since: number | null = null;
+  let pausedMs = 0;
+  const pause: Pause = {
+    get paused() {
+      return since !== null;
+    },
+    seconds: () => (pausedMs + (since === null ? 0 : performance.now() - since)) / 1000,
+    onChange(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+  return {
+    pause,
+    set(reason: unknown, paused: boolean): void {
+      if (paused) reasons.add(reason);
+      else reasons.delete(reason);
+      if (reasons.size > 0 === pause.paused) return;
+      if (since !== null) pausedMs += performance.now() - since;
+      since = since === null ? performance.now() : null;
+      for (const listener of [...listeners]) listener();
+    },
+  };
+}
+
+/** Returns a pause that lasts while one of these pauses does. Disposing it stops following them. */
+export function unionOf(...pauses: readonly Pause[]): Pause & Disposable {
+  const { pause, set } = createPause();
+  const stops = pauses.map((one) => {
+    set(one, one.paused);
+    return one.onChange(() => set(one, one.paused));
+  });
+  return Object.assign(pause, {
+    [Symbol.dispose]: () => {
+      for (const stop of stops) stop();
+    },
+  });
+}
+
 /** Resolves when the policy is not paused. Throws the signal's reason when aborted. */
 export async function untilServing(pause: Pause, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();

@@ -1,5 +1,6 @@
 /** One worker process: the services that its attempts, loops and puller use. */
 import { createRemovals } from '@swefarm/sandbox';
+import { type Admission, createAdmission } from '../admission/admission.ts';
 import { Endpoints } from '../agent/policy/endpoints.ts';
 import { watchPolicies } from '../agent/policy/watch.ts';
 import { EvaluationLock } from '../evaluation/evaluationlock.ts';
@@ -15,6 +16,7 @@ export type Node = AttemptServices & {
   identity: Identity;
   active: ActiveAttempts;
   breaker: NodeBreaker;
+  admission: Admission;
   /** Null: this worker runs every job that it claims. */
   router: Router | null;
 };
@@ -27,7 +29,7 @@ type NodeParts = Pick<AttemptServices, Given> & {
   policyIntervalMs?: number;
 };
 
-/** The caller must dispose `policies`, and wait for `removals` before it closes the runtime. */
+/** The caller must dispose `policies` and `admission`, and wait for `removals` before it closes the runtime. */
 export function createNode(parts: NodeParts): Node {
   const { isWell, policyIntervalMs: intervalMs, ...given } = parts;
   const { config, farm, runtime, stop, log } = given;
@@ -51,6 +53,7 @@ export function createNode(parts: NodeParts): Node {
     active: new ActiveAttempts(),
     breaker: createBreaker(log, isHealthy),
     endpoints,
+    admission: createAdmission({ farm, worker, log }, intervalMs),
     policies: watchPolicies({ farm, worker, endpoints, log, ...interval }),
     nodeMemoryBytes: nodeMemory(config),
   };

@@ -19,6 +19,8 @@ import {
   RolloutFailure,
   type SandboxAgent,
 } from '@swefarm/shared';
+import type { Permit } from '../admission/admission.ts';
+import { admit } from './admit.ts';
 import { type AgentSandbox, startSandbox } from './containers.ts';
 import type { AgentWork, ResumableWork, Task } from './context.ts';
 import { openInstalled } from './installed.ts';
@@ -27,7 +29,7 @@ import type { OpenedAgent } from './openedagent.ts';
 import { openExternal } from './session.ts';
 import type { Staleness } from './staleness.ts';
 
-type OpenAgent = (task: Task, staleness: Staleness) => Promise<OpenedAgent>;
+type OpenAgent = (task: Task, staleness: Staleness, permit: Permit | null) => Promise<OpenedAgent>;
 const OPEN: Record<SandboxAgent, OpenAgent> = {
   mini: openMini,
   installed: openInstalled,
@@ -37,14 +39,15 @@ const OPEN: Record<SandboxAgent, OpenAgent> = {
 /** Image, evaluation container (`clean`) and staleness check of a rollout. */
 export type Prepared = { image: ReadyImage; clean: PreparedContainer; staleness: Staleness };
 
-/** Runs the agent in a sandbox. Starts `clean` meanwhile, so that the evaluation need not wait for its container. */
+/** Runs the agent in a sandbox when its policy may take the rollout. Starts `clean` meanwhile, so that the evaluation need not wait for its container. */
 export async function runAgent(
   name: SandboxAgent,
   task: Task,
   { image, clean, staleness }: Prepared,
 ): Promise<AgentWork> {
   const { run, clock } = task;
-  using agent = await OPEN[name](task, staleness);
+  using permit = await admit(task);
+  using agent = await OPEN[name](task, staleness, permit);
   await using sandbox = await clock.time('sandbox', () => startSandbox(task, image, agent.mounts));
   if (run.evaluation.enabled) clean.begin();
 

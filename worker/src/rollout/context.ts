@@ -21,6 +21,7 @@ import type {
   Trajectory,
   WorkerConfig,
 } from '@swefarm/shared';
+import type { Admission } from '../admission/admission.ts';
 import type { AgentEnd } from '../agent/agent.ts';
 import type { Endpoints } from '../agent/policy/endpoints.ts';
 import type { PolicyWatch } from '../agent/policy/watch.ts';
@@ -66,6 +67,7 @@ export type AttemptServices = {
   };
   endpoints: Endpoints;
   policies: PolicyWatch;
+  admission: Pick<Admission, 'enter'>;
   policyPaces: PolicyPaces;
   threads: Threads;
   evaluationLock: EvaluationLock;

@@ -8,6 +8,7 @@ import {
   typedOptions,
 } from '@swefarm/agents';
 import { type AgentCard, errorMessage, picturesRefusedBy, RolloutFailure, UsageError } from '@swefarm/shared';
+import type { Permit } from '../admission/admission.ts';
 import { runInstalledAgent } from '../agent/installed/installed.ts';
 import type { InstalledFacts } from '../agent/installed/task.ts';
 import { openPolicy } from '../agent/policy/policy.ts';
@@ -20,7 +21,11 @@ import type { Staleness } from './staleness.ts';
  * Throws RolloutFailure `instance_invalid` (no policy or card, or pictures), `no_agent` (no bundle on this node) or `policy_bad_request`
  * (no endpoint).
  */
-export async function openInstalled(task: Task, staleness: Staleness): Promise<OpenedAgent> {
+export async function openInstalled(
+  task: Task,
+  staleness: Staleness,
+  permit: Permit | null,
+): Promise<OpenedAgent> {
   const { run, instance, signal, services, log } = task;
   const { card } = run.agent;
   if (!run.policy || !card)
@@ -30,7 +35,8 @@ export async function openInstalled(task: Task, staleness: Staleness): Promise<O
   const bundle = await bundleOf(card, task);
   using stack = new DisposableStack();
   const followed = stack.use(await services.policies.follow(run.policy));
-  const policy = stack.use(openPolicy(run.policy, policyDeps(task, followed)));
+  // The program's own requests would time out if the rollout were suspended, so only its start waits.
+  const policy = stack.use(openPolicy(run.policy, policyDeps(task, followed, permit)));
   const pace = openPace(task, policy);
   const owned = stack.move();
   const activate = instance.environment?.activate ?? run.sandbox.activate;

@@ -1,5 +1,7 @@
 /** Opens the agent `mini` for a rollout: follows the policy, binds an endpoint, and records the pace of the policy. */
 import { type PolicyConfig, picturesRefusedBy, RolloutFailure } from '@swefarm/shared';
+import type { Permit } from '../admission/admission.ts';
+import { unionOf } from '../agent/deadline.ts';
 import { runMiniAgent } from '../agent/loop.ts';
 import { openPolicy } from '../agent/policy/policy.ts';
 import type { Task } from './context.ts';
@@ -8,14 +10,19 @@ import { openPace, policyDeps } from './policydeps.ts';
 import type { Staleness } from './staleness.ts';
 
 /** Throws RolloutFailure `instance_invalid` (no policy, or pictures that cannot be sent) or `policy_bad_request` (no endpoint). */
-export async function openMini(task: Task, staleness: Staleness): Promise<OpenedAgent> {
+export async function openMini(
+  task: Task,
+  staleness: Staleness,
+  permit: Permit | null,
+): Promise<OpenedAgent> {
   const { run, instance, signal, services } = task;
   if (!run.policy)
     throw new RolloutFailure('instance_invalid', 'the run names no policy endpoint for agent mini');
   requireShownPictures(task, run.policy);
   using stack = new DisposableStack();
   const followed = stack.use(await services.policies.follow(run.policy));
-  const policy = stack.use(openPolicy(run.policy, policyDeps(task, followed)));
+  const pause = stack.use(unionOf(followed.pause, ...(permit ? [permit.pause] : [])));
+  const policy = stack.use(openPolicy(run.policy, policyDeps(task, { ...followed, pause }, permit)));
   const pace = openPace(task, policy);
   const owned = stack.move();
   return {

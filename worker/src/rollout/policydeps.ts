@@ -1,11 +1,12 @@
 /** What the policy client of a rollout uses of its worker. */
+import type { Permit } from '../admission/admission.ts';
 import type { PolicyOfLines } from '../agent/agent.ts';
 import { watchPauseLimit } from '../agent/policy/pauselimit.ts';
 import type { PolicyDeps } from '../agent/policy/turncontext.ts';
 import type { FollowedPolicy } from '../agent/policy/watch.ts';
 import type { Task } from './context.ts';
 
-export function policyDeps(task: Task, followed: FollowedPolicy): PolicyDeps {
+export function policyDeps(task: Task, followed: FollowedPolicy, permit: Permit | null): PolicyDeps {
   const { run, job, attempt, apiKey, log, services } = task;
   return {
     apiKey,
@@ -14,6 +15,8 @@ export function policyDeps(task: Task, followed: FollowedPolicy): PolicyDeps {
     limits: { contextLimit: run.agent.context_limit, sequenceBudget: run.agent.max_sequence_tokens },
     followed,
     endpoints: services.endpoints,
+    refusalPatience: services.config.policy_pause_limit_seconds,
+    onRefused: () => permit?.refused(),
     awaiting: () =>
       watchPauseLimit(followed, services, (why) => {
         log.warn({ why }, 'rollout handed back: it waited too long for its policy');

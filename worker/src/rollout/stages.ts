@@ -44,6 +44,10 @@ export function startStageClock(queuedSeconds: number, { onEnter, onStage }: Sta
       spent[stage] = seconds;
       onStage(stage, seconds);
     },
+    /** Adds a wait before any work to the time in the queue. */
+    addQueued(seconds: number): void {
+      spent.queued += seconds;
+    },
     /** Sets the times of an earlier attempt up to its evaluation. Listeners are not called, because the earlier attempt called them. */
     resume({ sandbox, agent, model, command, patch }: Seconds): void {
       Object.assign(spent, { sandbox, agent, model, command, patch });

@@ -26,18 +26,21 @@ export class PolicyFault extends Error {
   readonly retryAfterSeconds: number | null;
   /** Whether the endpoint is healthy but overloaded (HTTP 429). */
   readonly busy: boolean;
+  /** Whether the endpoint refused the request for now (HTTP 429 or 503). */
+  readonly refused: boolean;
 
   constructor(
     failureClass: FailureClass,
     retry: RetryRule,
     message: string,
-    options: { cause?: unknown; retryAfterSeconds?: number | null; busy?: boolean } = {},
+    options: { cause?: unknown; retryAfterSeconds?: number | null; busy?: boolean; refused?: boolean } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.failureClass = failureClass;
     this.retry = retry;
     this.retryAfterSeconds = options.retryAfterSeconds ?? null;
     this.busy = options.busy ?? false;
+    this.refused = options.refused ?? false;
   }
 }
 
@@ -81,8 +84,10 @@ export function faultOfRequest(
 function faultOfStatus(status: number, error: APIError): PolicyFault | ContextOverflowError {
   const message = `HTTP ${shown(error)}`;
   const retryAfterSeconds = readRetryAfter(error.headers);
+  const busy = status === 429;
+  const refused = busy || status === 503;
   const fault = (failureClass: FailureClass, retry: RetryRule, what = message) =>
-    new PolicyFault(failureClass, retry, what, { cause: error, retryAfterSeconds, busy: status === 429 });
+    new PolicyFault(failureClass, retry, what, { cause: error, retryAfterSeconds, busy, refused });
   if (status >= 300 && status < 400) {
     const to = (error.headers?.get('location') ?? 'nowhere').slice(0, 200);
     const why = `HTTP ${status}: redirects to ${to}; name that endpoint itself`;
@@ -90,7 +95,7 @@ function faultOfStatus(status: number, error: APIError): PolicyFault | ContextOv
   }
   if (status === 401 || status === 403) return fault('policy_unauthorized', 'never');
   if (status === 404) return fault('policy_model_unknown', 'never');
-  if (status === 429 || status === 503) return fault('policy_server_error', 'patience');
+  if (refused) return fault('policy_server_error', 'patience');
   if (status >= 500 || status === 408) return fault('policy_server_error', 'few');
   if (status === 400 || status === 413 || status === 422) return faultOfRefusal(message, error);
   return fault('policy_bad_request', 'never');

@@ -36,14 +36,17 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): PolicyOfLine
       return withoutUser(binding.url);
     },
     config,
-    pause: deps.followed.pause,
+    pause: context.pause,
     throughput: () => ({ ...received }),
     complete: (messages, tools, signal) => only({ messages, tools, signal }),
     openLine,
     modelLength: context.modelLength,
     countTokens: (messages, tools, signal) => countTokens(context, { messages, tools, signal }),
     detokenize: (ids, signal) => detokenize(context.clientAt(binding.url), config.model, ids, signal),
-    [Symbol.dispose]: () => binding[Symbol.dispose](),
+    [Symbol.dispose]() {
+      binding[Symbol.dispose]();
+      context.pause[Symbol.dispose]();
+    },
   };
 }
 
@@ -55,7 +58,7 @@ async function requestTurn(
   const { binding, time } = context;
   const { followed, endpoints, apiKey } = context.deps;
   await untilServing(followed.pause, request.signal);
-  const clock = () => time.now() / 1000 - followed.pause.seconds();
+  const clock = () => time.now() / 1000 - context.pause.seconds();
   const started = clock();
   const seconds = () => clock() - started;
   const versions = context.openVersions();

@@ -51,7 +51,7 @@ export async function askUntilAnswered(
   const { url } = context.binding;
   const counts = { tokensBefore: 0, answering: false, progressed: false, faults: 0 };
   const state: RequestState = { context, url, request, versions, client, ...counts, left: new Map() };
-  using patience = openPatience(context.config.patience, followed.pause);
+  using patience = openPatience(context);
   for (let tries = 1; ; ) {
     await untilServing(followed.pause, request.signal);
     try {
@@ -59,35 +59,59 @@ export async function askUntilAnswered(
       return { reply, url: state.url, tokensBefore: state.tokensBefore };
     } catch (error) {
       if (!(error instanceof PolicyFault)) throw error;
+      if (error.refused) context.deps.onRefused?.();
       await followed.refresh();
       // If a weight update interrupted the request, the retry does not count.
       if (followed.pause.paused || versions.isOutdated()) continue;
       countFault(state, error);
       if (state.progressed) tries = 1;
-      const left = patience.leftSeconds(state.progressed || state.answering);
+      const left = patience.leftSeconds(error, state.progressed || state.answering);
       if (left > 0 && moveElsewhere(state, error)) {
         tries = 1;
         continue;
       }
       const wait_seconds = waitBefore(error, tries, left);
       if (wait_seconds === null) throw error;
-      log.warn(
-        { endpoint: withoutUser(state.url), class: error.failureClass, tries, wait_seconds },
-        `policy request failed, retrying: ${redact(error.message, apiKey)}`,
-      );
+      // An outage may last an hour, for hundreds of rollouts.
+      if (Number.isInteger(Math.log2(tries)))
+        log.warn(
+          { endpoint: withoutUser(state.url), class: error.failureClass, tries, wait_seconds },
+          `policy request failed, retrying: ${redact(error.message, apiKey)}`,
+        );
       tries++;
-      await sleep(wait_seconds * 1000, request.signal);
+      context.setRefusing(state, error.refused);
+      await sleep(wait_seconds * 1000, request.signal).finally(() => context.setRefusing(state, false));
       // A weight update may have begun during the wait.
       await followed.refresh();
     }
   }
 }
 
+/** Determines how long a turn is tried. A rollout that has answers waits longer for an endpoint that refuses by 429 or 503. */
+function openPatience({ config, deps, received }: TurnContext) {
+  const { refusalPatience = 0, followed } = deps;
+  const usual = countSeconds(config.patience, followed.pause);
+  const refusals = countSeconds(refusalPatience, followed.pause);
+  return {
+    leftSeconds(fault: PolicyFault, anew: boolean): number {
+      if (!fault.refused || received.tokens === 0 || refusalPatience <= config.patience)
+        return usual.leftSeconds(anew);
+      // The endpoint answers, so its earlier faults are over.
+      usual.leftSeconds(true);
+      return refusals.leftSeconds(anew);
+    },
+    [Symbol.dispose]() {
+      usual[Symbol.dispose]();
+      refusals[Symbol.dispose]();
+    },
+  };
+}
+
 /**
- * Counts the seconds of patience since the first fault after the last progress, without the pauses of the policy. An expired deadline
- * cannot be restarted, so each series of faults has a new one.
+ * Counts seconds since the first fault after the last progress, without the pauses of the policy. An expired deadline cannot be
+ * restarted, so each series of faults has a new one.
  */
-function openPatience(seconds: number, pause: Pause) {
+function countSeconds(seconds: number, pause: Pause) {
   let deadline: Deadline | null = null;
   return {
     leftSeconds(anew: boolean): number {

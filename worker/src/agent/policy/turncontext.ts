@@ -14,7 +14,7 @@ import {
   type PolicyKey,
   type ToolDefinition,
 } from '@swefarm/shared';
-import { REAL_TIME, type Time } from '../deadline.ts';
+import { createPause, REAL_TIME, type Time, unionOf } from '../deadline.ts';
 import type { Endpoints } from './endpoints.ts';
 import { whyKeyWithheld, withoutUser } from './redact.ts';
 import { servedModel } from './servedmodels.ts';
@@ -30,6 +30,10 @@ export type PolicyDeps = {
   /** The caller must dispose the followed policy after the client. */
   followed: FollowedPolicy;
   endpoints: Endpoints;
+  /** Seconds for which a rollout that has answers retries after 429 and 503, if these are more than the run's patience; absent: none. */
+  refusalPatience?: number;
+  /** Called for each answer with status 429 or 503. */
+  onRefused?: () => void;
   /** Called when the wait for an answer begins; the return value is disposed when the wait ends. */
   awaiting?: () => Disposable;
   log: { warn(fields: Record<string, unknown>, message: string): void };
@@ -59,6 +63,7 @@ export function openTurnContext(config: PolicyConfig, deps: PolicyDeps) {
     openTurnClients(config, { rolloutId, limits: { ...limits, modelLength } }),
   );
   const received = { tokens: 0, seconds: 0 };
+  const refusing = createPause();
   return {
     config,
     deps,
@@ -72,7 +77,11 @@ export function openTurnContext(config: PolicyConfig, deps: PolicyDeps) {
       received.seconds += seconds;
     },
     time,
-    clientAt: cachedClient(deps),
+    /** Stops the agent's clock, but not the patience, while a request waits after a 429 or 503. */
+    setRefusing: refusing.set,
+    /** Pauses of the agent's clock. */
+    pause: unionOf(deps.followed.pause, refusing.pause),
+    clientAt: cachedClient(deps, config.session_header),
     openVersions: createVersions(config, deps),
     turnClients: clients.get,
     modelLength,
@@ -84,11 +93,18 @@ export function openTurnContext(config: PolicyConfig, deps: PolicyDeps) {
 }
 
 /** Returns a function that creates the client of an endpoint, and reuses it while the endpoint does not change. */
-function cachedClient({ apiKey, rolloutId, attempt, log }: PolicyDeps): (url: string) => EndpointClient {
+function cachedClient(
+  { apiKey, rolloutId, attempt, log }: PolicyDeps,
+  sessionHeader: string | null,
+): (url: string) => EndpointClient {
   let cached: { url: string; client: EndpointClient } | null = null;
   return (url) => {
     if (cached?.url !== url) {
-      const headers = { 'x-swefarm-rollout': rolloutId, 'x-swefarm-attempt': String(attempt) };
+      const headers = {
+        'x-swefarm-rollout': rolloutId,
+        'x-swefarm-attempt': String(attempt),
+        ...(sessionHeader === null ? {} : { [sessionHeader]: rolloutId }),
+      };
       cached = { url, client: createEndpointClient(url, apiKey, headers) };
       const why = whyKeyWithheld(apiKey, url);
       if (why) log.warn({ endpoint: withoutUser(url) }, why);

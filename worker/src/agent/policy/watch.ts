@@ -10,7 +10,7 @@ import {
   type PolicyConfig,
   type PolicyRecord,
 } from '@swefarm/shared';
-import type { Pause } from '../deadline.ts';
+import { createPause, type Pause } from '../deadline.ts';
 import type { Endpoints } from './endpoints.ts';
 
 export type FollowedPolicy = Disposable & {
@@ -83,26 +83,10 @@ type Followable = Pick<PolicyConfig, 'name' | 'urls'>;
 
 function followerOf(config: Followable) {
   let record: PolicyRecord | null = null;
-  let pausedAt: number | null = null;
-  let pausedMs = 0;
-  const listeners = new Set<() => void>();
+  const { pause, set } = createPause();
   const onRecord = (latest: PolicyRecord | null) => {
     record = latest && followsPolicy(config, latest) ? latest : null;
-    const paused = record !== null && record.state !== 'serving';
-    if (paused === (pausedAt !== null)) return;
-    if (pausedAt !== null) pausedMs += performance.now() - pausedAt;
-    pausedAt = paused ? performance.now() : null;
-    for (const listener of [...listeners]) listener();
-  };
-  const pause: Pause = {
-    get paused() {
-      return pausedAt !== null;
-    },
-    seconds: () => (pausedMs + (pausedAt === null ? 0 : performance.now() - pausedAt)) / 1000,
-    onChange(listener) {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
+    set('record', record !== null && record.state !== 'serving');
   };
   return { name: config.name ?? DEFAULT_POLICY, pause, record: () => record, onRecord };
 }

@@ -1,0 +1,72 @@
+-- Renews the leases of a worker's rollouts in a pool, admits waiting rollouts up to the limit, and returns the state of the worker's rollouts.
+-- A playing rollout beyond the limit is suspended; the last admitted ones are beyond it first. Expired leases free their slots.
+-- KEYS: 1 pool (hash)  2 playing  3 waiting  4 lapses (sorted sets)  5 pools (sorted set)
+-- ARGV: 1 pool  2 fixed limit ('' for the limit of the pool's state)  3 life time of leases (ms)  4 life time of the pool (s)
+--       5 refusals since the last exchange  6.. triples: rollout, 1 if it plays, rank of its class
+-- Reply: limit (-1: none, '': unknown), rollouts that play, that wait, then for each rollout 'wait', 'play' or 'suspended'
+local now = now_ms()
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', now, 'LIMIT', 0, 1000)) do
+  for i = 2, 4 do
+    redis.call('ZREM', KEYS[i], id)
+  end
+end
+if ARGV[5] ~= '0' then
+  redis.call('HINCRBY', KEYS[1], 'refused', ARGV[5])
+end
+
+local limit = ARGV[2]
+if limit == '' then
+  local state = redis.call('HGET', KEYS[1], 'state')
+  if state then
+    local known = cjson.decode(state).limit
+    limit = known == cjson.null and '-1' or tostring(math.max(1, math.floor(known)))
+  end
+end
+
+for i = 6, #ARGV, 3 do
+  local id = ARGV[i]
+  redis.call('ZADD', KEYS[4], now + ARGV[3], id)
+  if ARGV[i + 1] == '1' then
+    -- The lease may have expired in an outage; the rollout has been playing all the time.
+    redis.call('ZADD', KEYS[2], 'NX', now, id)
+    redis.call('ZREM', KEYS[3], id)
+  elseif not redis.call('ZSCORE', KEYS[2], id) then
+    redis.call('ZADD', KEYS[3], 'NX', ARGV[i + 2] * 1e14 + now, id)
+  end
+end
+
+local playing = redis.call('ZCARD', KEYS[2])
+if limit ~= '' then
+  local free = redis.call('ZCARD', KEYS[3])
+  if limit ~= '-1' then
+    free = math.min(free, limit - playing)
+  end
+  if free > 0 then
+    local admitted = redis.call('ZPOPMIN', KEYS[3], free)
+    for i = 1, #admitted, 2 do
+      -- Fractions order the rollouts of one call.
+      redis.call('ZADD', KEYS[2], now + i / 1e3, admitted[i])
+    end
+    playing = playing + free
+  end
+end
+
+for i = 1, 4 do
+  redis.call('EXPIRE', KEYS[i], ARGV[4])
+end
+redis.call('ZADD', KEYS[5], now, ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', now - ARGV[4] * 1000)
+redis.call('EXPIRE', KEYS[5], ARGV[4])
+
+local reply = { limit, playing, redis.call('ZCARD', KEYS[3]) }
+for i = 6, #ARGV, 3 do
+  local rank = redis.call('ZRANK', KEYS[2], ARGV[i])
+  if not rank then
+    reply[#reply + 1] = 'wait'
+  elseif limit == '' or limit == '-1' or rank < tonumber(limit) then
+    reply[#reply + 1] = 'play'
+  else
+    reply[#reply + 1] = 'suspended'
+  end
+end
+return reply

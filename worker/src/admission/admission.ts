@@ -1,0 +1,201 @@
+/**
+ * Admits rollouts to their policy: a rollout waits before its sandbox starts until the limit of its pool admits it, and is suspended before
+ * its next turn while the limit is lower. Each second the worker renews the leases of its rollouts; one worker at a time polls the
+ * endpoints of a pool. During an outage of Redis, permissions stay as they are.
+ */
+import {
+  type EndpointLoad,
+  errorMessage,
+  type Farm,
+  type Permission,
+  type PolicyKey,
+  untilAborted,
+} from '@swefarm/shared';
+import type { Logger } from 'pino';
+import { createPause, type Pause } from '../agent/deadline.ts';
+import { nextState } from './controller.ts';
+import { readLoad } from './load.ts';
+import type { PoolName } from './pool.ts';
+
+const TICK_MS = 1_000;
+const POLL_MS = 2_000;
+const POLL_LEASE_MS = 10_000;
+/** Time between two requests to an endpoint without metrics. */
+const UNMEASURED_MS = 60_000;
+
+/** A rollout that may play. Disposing it frees its slot. */
+export type Permit = Disposable & {
+  /** Lasts while the rollout is suspended. */
+  readonly pause: Pause;
+  /** Counts an answer with status 429 or 503. */
+  refused(): void;
+};
+
+type Member = {
+  rollout: string;
+  rank: number;
+  permission: Permission;
+  admitted: PromiseWithResolvers<void>;
+  pause: ReturnType<typeof createPause>;
+};
+
+type Pool = {
+  name: PoolName;
+  apiKey: PolicyKey | null;
+  members: Map<string, Member>;
+  refused: number;
+  counts: { playing: number; waiting: number };
+  polledAt: number;
+  polling: boolean;
+};
+
+type AdmissionDeps = { farm: Pick<Farm, 'admissions' | 'leases' | 'clock'>; worker: string; log: Logger };
+
+export type Admission = ReturnType<typeof createAdmission>;
+
+export function createAdmission({ farm, worker, log }: AdmissionDeps, tickMs: number = TICK_MS) {
+  const pools = new Map<string, Pool>();
+  const loads = createLoadReader();
+  let away = false;
+
+  const exchange = async (pool: Pool): Promise<void> => {
+    const members = [...pool.members.values()];
+    const { refused } = pool;
+    pool.refused = 0;
+    try {
+      const sent = members.map(({ rollout, rank, permission }) => ({
+        rollout,
+        rank,
+        plays: permission !== 'wait',
+      }));
+      const reply = await farm.admissions.exchange(pool.name.id, sent, refused);
+      pool.counts = { playing: reply.playing, waiting: reply.waiting };
+      for (const [at, member] of members.entries()) permit(member, reply.permissions[at] ?? 'wait');
+      if (away) log.info('admission works again');
+      away = false;
+    } catch (error) {
+      pool.refused += refused;
+      if (!away)
+        log.warn({ err: errorMessage(error) }, 'admission not renewed: permissions stay as they are');
+      away = true;
+    }
+  };
+
+  const poll = async (pool: Pool): Promise<void> => {
+    const { id, endpoints } = pool.name;
+    if (!(await farm.leases.acquire(`admission:${id}`, worker, POLL_LEASE_MS))) return;
+    const { urls, serving } = await endpoints();
+    const known = await farm.admissions.state(id);
+    // During a weight update the endpoints are idle, which is no sign of room.
+    if (!serving && known.state !== null) return;
+    const seen = await loads.read(urls, pool.apiKey);
+    const now = farm.clock.now();
+    const observed = {
+      endpoints: Math.max(1, urls.length),
+      loads: seen,
+      refused: known.refused,
+      ...pool.counts,
+      now,
+    };
+    const next = nextState(known.state, observed);
+    await farm.admissions.setState(id, next);
+    if (next.limit !== null && next.limit < (known.state?.limit ?? 0))
+      log.warn(
+        { policy: id, limit: Math.floor(next.limit), ...pool.counts, why: next.reason },
+        'fewer rollouts may play',
+      );
+    await exchange(pool);
+  };
+  /** Polls unless the limit is fixed, a poll is under way or the last one was less than {@link POLL_MS} ago. */
+  const pollWhenDue = async (pool: Pool): Promise<void> => {
+    if (pool.name.fixed || pool.polling || performance.now() - pool.polledAt < POLL_MS) return;
+    pool.polling = true;
+    pool.polledAt = performance.now();
+    await poll(pool)
+      .catch((error: unknown) =>
+        log.debug({ policy: pool.name.id, err: errorMessage(error) }, 'endpoints not polled'),
+      )
+      .finally(() => {
+        pool.polling = false;
+      });
+  };
+  const timer = setInterval(() => {
+    for (const pool of pools.values()) void exchange(pool).then(() => pollWhenDue(pool));
+  }, tickMs);
+  timer.unref();
+
+  const leave = (pool: Pool, { rollout }: Member): void => {
+    pool.members.delete(rollout);
+    if (pool.members.size === 0) pools.delete(pool.name.id);
+    farm.admissions.leave(pool.name.id, [rollout]).then(
+      () => (pool.members.size > 0 ? exchange(pool) : undefined),
+      (error: unknown) =>
+        log.debug({ rollout, err: errorMessage(error) }, 'rollout has not left its pool: its lease expires'),
+    );
+  };
+
+  return {
+    /**
+     * Waits until the rollout may play; throws the signal's reason when aborted. `onWait` is called if it must wait.
+     * @param rank class of the run, 0 first; of one class, the rollout that came first is admitted first
+     */
+    async enter(
+      name: PoolName,
+      { rollout, rank, apiKey }: { rollout: string; rank: number; apiKey: PolicyKey | null },
+      signal: AbortSignal,
+      onWait: () => void,
+    ): Promise<Permit> {
+      const idle = { refused: 0, counts: { playing: 0, waiting: 0 }, polledAt: Number.NEGATIVE_INFINITY };
+      const pool = pools.get(name.id) ?? { name, apiKey, members: new Map(), ...idle, polling: false };
+      pools.set(name.id, pool);
+      const admitted = Promise.withResolvers<void>();
+      const member: Member = { rollout, rank, permission: 'wait', admitted, pause: createPause() };
+      pool.members.set(rollout, member);
+      try {
+        await exchange(pool);
+        await pollWhenDue(pool);
+        if (isWaiting(member)) onWait();
+        await untilAborted(admitted.promise, signal);
+      } catch (error) {
+        leave(pool, member);
+        throw error;
+      }
+      return {
+        pause: member.pause.pause,
+        refused: () => void pool.refused++,
+        [Symbol.dispose]: () => leave(pool, member),
+      };
+    },
+    [Symbol.dispose]: () => clearInterval(timer),
+  };
+}
+
+const isWaiting = ({ permission }: Member): boolean => permission === 'wait';
+
+/** A rollout that plays is never sent back to wait: its sandbox has started. */
+function permit(member: Member, permission: Permission): void {
+  if (permission === 'wait' && !isWaiting(member)) return;
+  member.permission = permission;
+  if (permission !== 'wait') member.admitted.resolve();
+  member.pause.set('limit', permission === 'suspended');
+}
+
+/** Reads the loads of endpoints. An endpoint that never had metrics is asked once a minute. */
+function createLoadReader() {
+  /** Monotonic time of the next request to each endpoint; 0 once it had metrics. */
+  const dueAt = new Map<string, number>();
+  return {
+    async read(urls: readonly string[], apiKey: PolicyKey | null): Promise<EndpointLoad[]> {
+      const due = urls.filter((url) => performance.now() >= (dueAt.get(url) ?? 0));
+      const found = await Promise.all(
+        due.map(async (url) => {
+          const load = await readLoad(url, apiKey);
+          if (load !== null) dueAt.set(url, 0);
+          else if (dueAt.get(url) !== 0) dueAt.set(url, performance.now() + UNMEASURED_MS);
+          return load ?? [];
+        }),
+      );
+      return found.flat();
+    },
+  };
+}
