@@ -19,6 +19,7 @@ import {
   RolloutFailure,
   type SandboxAgent,
 } from '@swefarm/shared';
+import { ReplayDiffers } from '../agent/replay.ts';
 import { type AgentSandbox, startSandbox } from './containers.ts';
 import type { AgentWork, ResumableWork, Task } from './context.ts';
 import { openInstalled } from './installed.ts';
@@ -37,8 +38,22 @@ const OPEN: Record<SandboxAgent, OpenAgent> = {
 /** Image, evaluation container (`clean`) and staleness check of a rollout. */
 export type Prepared = { image: ReadyImage; clean: PreparedContainer; staleness: Staleness };
 
-/** Runs the agent in a sandbox. Starts `clean` meanwhile, so that the evaluation need not wait for its container. */
-export async function runAgent(
+/** Runs the agent in a sandbox. If the replay of recorded turns differs, the agent begins anew in another sandbox. */
+export async function runAgent(name: SandboxAgent, task: Task, prepared: Prepared): Promise<AgentWork> {
+  try {
+    return await runInSandbox(name, task, prepared);
+  } catch (error) {
+    if (!(error instanceof ReplayDiffers)) throw error;
+    task.services.metrics.replays.inc({ end: 'differed' });
+    task.log.warn({ why: error.message }, 'recorded turns differ in this sandbox: the agent begins anew');
+    task.trace.trajectory = null;
+    await task.turns.beginAnew(error.turn);
+    return await runInSandbox(name, task, prepared);
+  }
+}
+
+/** Starts `clean` while the agent works, so that the evaluation need not wait for its container. */
+async function runInSandbox(
   name: SandboxAgent,
   task: Task,
   { image, clean, staleness }: Prepared,

@@ -2,8 +2,9 @@
 import { type PolicyConfig, picturesRefusedBy, RolloutFailure } from '@swefarm/shared';
 import { runMiniAgent } from '../agent/loop.ts';
 import { openPolicy } from '../agent/policy/policy.ts';
+import { openReplay } from '../agent/replay.ts';
 import type { Task } from './context.ts';
-import { type OpenedAgent, recordTurn } from './openedagent.ts';
+import { type OpenedAgent, recordTurn, showTurn } from './openedagent.ts';
 import { openPace, policyDeps } from './policydeps.ts';
 import type { Staleness } from './staleness.ts';
 
@@ -17,23 +18,47 @@ export async function openMini(task: Task, staleness: Staleness): Promise<Opened
   const followed = stack.use(await services.policies.follow(run.policy));
   const policy = stack.use(openPolicy(run.policy, policyDeps(task, followed)));
   const pace = openPace(task, policy);
+  const recorded = await task.turns.read();
+  let pause = policy.pause;
   const owned = stack.move();
   return {
-    work: ({ container, shell }) =>
-      runMiniAgent(
+    async work({ container, shell }) {
+      const replay = openReplay(policy, {
+        turns: recorded,
+        mostSeconds: run.agent.time_limit,
+        onRecord: (turn) => task.turns.add(turn),
+        onOver(seconds) {
+          services.metrics.replays.inc({ end: 'continued' });
+          services.metrics.replayedTurns.inc(recorded.length);
+          task.log.info(
+            { turns: recorded.length, seconds },
+            'recorded turns replayed: the rollout continues',
+          );
+        },
+      });
+      ({ pause } = replay.policy);
+      const end = await runMiniAgent(
         { instance, config: run.agent, workdir: container.workdir },
         {
           shell,
-          policy,
+          policy: replay.policy,
           signal,
-          beforeTurn: () => staleness.check(),
+          beforeTurn(trajectory) {
+            replay.beforeTurn(trajectory);
+            staleness.check();
+          },
+          onAnswer: replay.onAnswer,
           onTurn(trajectory) {
+            if (replay.has(trajectory.turns.length)) return showTurn(task, trajectory);
             pace.note();
             recordTurn(task, trajectory);
           },
         },
-      ),
-    pausedSeconds: () => policy.pause.seconds(),
+      );
+      replay.requireOver();
+      return end;
+    },
+    pausedSeconds: () => pause.seconds(),
     policyPace: pace.of,
     [Symbol.dispose]: () => owned.dispose(),
   };
