@@ -2,6 +2,17 @@ export { isArtifactFile, isArtifactGone, readArtifactFile } from './artifacts/ar
 export { type AgentOutput, type ArtifactContent, decodeArtifact, encodeArtifact } from './artifacts/codec.ts';
 export type { ArtifactStore, StoredArtifact } from './artifacts/store.ts';
 export {
+  decodeTurns,
+  encodeTurns,
+  hashOfMessages,
+  parseTurns,
+  type RecordedTurn,
+  recordedTurn,
+  recordedTurns,
+  type TurnRecord,
+  textOfTurns,
+} from './artifacts/turnrecord.ts';
+export {
   beyondCeiling,
   type Ceilings,
   describeExcess,
@@ -107,6 +118,7 @@ export {
   CancelReason,
   InstalledAgent,
   Outcome,
+  Replay,
   Result,
   RewardFacts,
   Seconds,

@@ -8,7 +8,7 @@ import { errorMessage, SwefarmError } from '../failures/errors.ts';
 import { allTurns } from '../records/lines.ts';
 import type { Report } from '../records/report.ts';
 import type { InstalledAgent, RewardFacts, Seconds } from '../records/result.ts';
-import type { Trajectory } from '../records/trajectory.ts';
+import type { Trajectory, Turn } from '../records/trajectory.ts';
 import { createSemaphore } from '../waiting/semaphore.ts';
 import { DTYPES, inPieces } from './pieces.ts';
 
@@ -102,7 +102,7 @@ async function decodeOne(blob: Uint8Array): Promise<ArtifactContent> {
   }
   const artifact = content as ArtifactContent;
   artifact.test_log = logText(artifact.test_log);
-  decodeTokens(artifact.trajectory);
+  if (artifact.trajectory) decodeTokens(allTurns(artifact.trajectory));
   for (const output of artifact.outputs ?? []) decodeFields(output);
   return artifact;
 }
@@ -130,8 +130,8 @@ const storedLength = (blob: Uint8Array): number =>
 const SPARE = 1024;
 
 /** Decodes the typed arrays, which only turns contain. A reviver of JSON.parse would take several times as long. */
-function decodeTokens(trajectory: Trajectory | null): void {
-  for (const { tokens } of trajectory ? allTurns(trajectory) : []) {
+export function decodeTokens(turns: readonly Pick<Turn, 'tokens'>[]): void {
+  for (const { tokens } of turns) {
     if (!tokens) continue;
     decodeFields(tokens);
     if (tokens.routed_experts) decodeFields(tokens.routed_experts);

@@ -5,7 +5,7 @@ import { join, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { errorMessage, SwefarmError } from '../failures/errors.ts';
 import { replaceWith } from '../files/replace.ts';
-import { parseRolloutId } from '../records/ids.ts';
+import { type AttemptName, parseRolloutId } from '../records/ids.ts';
 import type { ArtifactLimits, ArtifactStore, ArtifactUsage, StoredArtifact } from './store.ts';
 
 /** Suffix of artifacts; files with other names are neither counted nor removed. */
@@ -24,25 +24,41 @@ export function directoryArtifacts(root: string, limits: ArtifactLimits): Artifa
     }
     return { used_bytes: known.bytes, budget_bytes: limits.budgetBytes, artifacts: known.files };
   };
+  const requireRoom = async (bytes: number): Promise<void> => {
+    const { used_bytes } = await usage().catch((error: unknown) => {
+      throw writeError(error, root);
+    });
+    if (used_bytes + bytes <= limits.budgetBytes) return;
+    throw new SwefarmError(
+      'artifact_budget',
+      `an artifact of ${bytes} bytes does not fit: ${used_bytes} of ${limits.budgetBytes} bytes are used in ${root}`,
+      { retryable: true },
+    );
+  };
+  const count = (bytes: number, files: number): void => {
+    if (known) known = { ...known, bytes: known.bytes + bytes, files: known.files + files };
+  };
+  const pathFor = (rolloutId: string, { attempt, claim }: AttemptName): string =>
+    join(root, parseRolloutId(rolloutId).runId, `${rolloutId}.${attempt}.${claim}${SUFFIX}`);
   return {
     kind: 'directory',
     usage,
-    async put(rolloutId, { attempt, claim }, blob, signal) {
-      const { used_bytes } = await usage().catch((error: unknown) => {
-        throw writeError(error, root);
-      });
-      if (used_bytes + blob.byteLength > limits.budgetBytes) {
-        throw new SwefarmError(
-          'artifact_budget',
-          `an artifact of ${blob.byteLength} bytes does not fit: ${used_bytes} of ${limits.budgetBytes} bytes are used in ${root}`,
-          { retryable: true },
-        );
-      }
-      const path = join(root, parseRolloutId(rolloutId).runId, `${rolloutId}.${attempt}.${claim}${SUFFIX}`);
+    async put(rolloutId, named, blob, signal) {
+      await requireRoom(blob.byteLength);
+      const path = pathFor(rolloutId, named);
       await write(path, blob, signal);
-      if (known) known = { ...known, bytes: known.bytes + blob.byteLength, files: known.files + 1 };
+      count(blob.byteLength, 1);
       return pathToFileURL(path).href;
     },
+    async append(rolloutId, named, bytes, offset, signal) {
+      await requireRoom(bytes.byteLength);
+      const path = pathFor(rolloutId, named);
+      if (offset === 0) await write(path, bytes, signal);
+      else if (!(await appendTo(path, bytes, offset))) return false;
+      count(bytes.byteLength, offset === 0 ? 1 : 0);
+      return true;
+    },
+    locate: (rolloutId, named) => pathToFileURL(pathFor(rolloutId, named)).href,
     get: readFileBytes,
     async remove(locator) {
       const path = resolve(pathOf(locator));
@@ -99,6 +115,20 @@ async function write(path: string, blob: Uint8Array, signal: AbortSignal | undef
     await replaceWith(path, write);
   } catch (error) {
     signal?.throwIfAborted();
+    throw writeError(error, path);
+  }
+}
+
+/** Appends to a file that has `offset` bytes; returns false if its size differs, or if there is no file. */
+async function appendTo(path: string, bytes: Uint8Array, offset: number): Promise<boolean> {
+  try {
+    await using file = await open(path, 'r+');
+    if ((await file.stat()).size !== offset) return false;
+    await file.write(bytes, 0, bytes.byteLength, offset);
+    await file.datasync();
+    return true;
+  } catch (error) {
+    if (isCode(error, 'ENOENT')) return false;
     throw writeError(error, path);
   }
 }

@@ -14,6 +14,19 @@ export interface ArtifactStore {
    * @throws SwefarmError `artifact_budget`, `artifact_disk_full`, `artifact_store`, all retryable
    */
   put(rolloutId: string, attempt: AttemptName, blob: Uint8Array, signal?: AbortSignal): Promise<string>;
+  /**
+   * Appends to the blob of an attempt, which has `offset` bytes; 0 replaces the blob. Returns false if the blob has another length: the
+   * store lost a part of it. Throws the errors of `put`.
+   */
+  append(
+    rolloutId: string,
+    attempt: AttemptName,
+    bytes: Uint8Array,
+    offset: number,
+    signal?: AbortSignal,
+  ): Promise<boolean>;
+  /** Returns the locator of the attempt's blob, whether the blob exists or not. */
+  locate(rolloutId: string, attempt: AttemptName): string;
   /** Returns the blob. Throws SwefarmError `artifact_missing`, `artifact_store` or `bad_artifact_locator`. */
   get(locator: string): Promise<Buffer>;
   /** Removes an artifact; a missing artifact is not an error. */

@@ -26,6 +26,15 @@ export const WORKER_METRICS = {
     'Tokens, also of failed attempts: prompt or completion.',
     'side',
   ),
+  replays: counter(
+    'swefarm_replays_total',
+    'Replays of recorded turns after the loss of a worker or sandbox, by end: continued or differed (the rollout began anew).',
+    'end',
+  ),
+  replayedTurns: counter(
+    'swefarm_replayed_turns_total',
+    'Turns that a replay saved from being sampled again.',
+  ),
   sessionInputs: counter(
     'swefarm_session_inputs_total',
     'Answered inputs of sessions: command, write, read or diff.',

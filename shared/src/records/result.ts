@@ -100,6 +100,15 @@ export const InstalledAgent = z.object({
 });
 export type InstalledAgent = z.infer<typeof InstalledAgent>;
 
+/** How an attempt used the turns that an earlier attempt recorded. */
+export const Replay = z.object({
+  turns: count.meta({ description: 'turns of this trajectory that an earlier attempt sampled' }),
+  differed_at: count
+    .nullable()
+    .meta({ description: 'turn whose observation differed, so that the trajectory began anew; null: none' }),
+});
+export type Replay = z.infer<typeof Replay>;
+
 export const Result = z.object({
   format: z.literal('swefarm-result-1'),
   run_id: z.string(),
@@ -127,6 +136,8 @@ export const Result = z.object({
   turns: z.number().int(),
   exit_status: ExitStatus.nullable(),
   unread_calls: UnreadCalls.optional(),
+  /** Absent: the attempt replayed nothing. */
+  replay: Replay.optional(),
   /** Only for agents that come as programs: which one, and how its requests were recorded. */
   agent: InstalledAgent.optional(),
   failure: Failure.nullable(),

@@ -113,6 +113,11 @@ export const AgentConfig = z.object({
     'most characters of an observation; the middle of a longer one is cut out',
     textBytes.default(10_000),
   ),
+  resume_turns: setting(
+    '--resume-turns <when>',
+    'continue a rollout that lost its worker from its recorded turns; auto: where the tokens are exact',
+    z.enum(['auto', 'on', 'off']).default('auto'),
+  ),
   pictures: setting(
     '--pictures <how>',
     'pictures of an issue: sent to the model, or left out so that it gets the text alone',

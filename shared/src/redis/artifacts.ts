@@ -1,7 +1,7 @@
 /** Stores artifacts in Redis as blobs that expire, within a byte budget. */
 import type { ArtifactLimits, ArtifactStore, StoredArtifact } from '../artifacts/store.ts';
 import { SwefarmError } from '../failures/errors.ts';
-import { parseRolloutId } from '../records/ids.ts';
+import { type AttemptName, parseRolloutId } from '../records/ids.ts';
 import type { Keys } from './keys.ts';
 import type { Store } from './part.ts';
 import { loadScript } from './script.ts';
@@ -11,6 +11,7 @@ const SCAN_COUNT = 1_000;
 export function redisArtifacts({ redis, keys }: Store, limits: ArtifactLimits): ArtifactStore {
   const scripts = {
     put: loadScript(redis, 'artifact_sweep', 'artifact_put'),
+    append: loadScript(redis, 'artifact_sweep', 'artifact_append'),
     remove: loadScript(redis, 'artifact_sweep', 'artifact_remove'),
     usage: loadScript(redis, 'artifact_sweep', 'artifact_usage'),
   };
@@ -23,18 +24,21 @@ export function redisArtifacts({ redis, keys }: Store, limits: ArtifactLimits): 
     kind: 'redis',
     async put(rolloutId, { attempt, claim }, blob, signal) {
       signal?.throwIfAborted();
-      const name = `${rolloutId}/${claim}/${attempt}`;
-      const bytes = Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength);
-      const args = [name, bytes, limits.ttlSeconds * 1000, limits.budgetBytes];
+      const name = nameFor(rolloutId, { attempt, claim });
+      const args = [name, bufferOf(blob), limits.ttlSeconds * 1000, limits.budgetBytes];
       const [stored, used] = (await scripts.put(keysOf(name), args)) as [number, number];
       if (stored === 1) return `redis:${name}`;
-      throw new SwefarmError(
-        'artifact_budget',
-        `an artifact of ${bytes.length} bytes does not fit: ${used} of ${limits.budgetBytes} bytes are used; ` +
-          'raise artifact_budget_bytes or remove runs',
-        { retryable: true },
-      );
+      throw overBudget(blob.byteLength, used, limits);
     },
+    async append(rolloutId, named, bytes, offset, signal) {
+      signal?.throwIfAborted();
+      const name = nameFor(rolloutId, named);
+      const args = [name, bufferOf(bytes), limits.ttlSeconds * 1000, limits.budgetBytes, offset];
+      const [stored, used] = (await scripts.append(keysOf(name), args)) as [number, number];
+      if (stored === 0) throw overBudget(offset + bytes.byteLength, used, limits);
+      return stored === 1;
+    },
+    locate: (rolloutId, named) => `redis:${nameFor(rolloutId, named)}`,
     async get(locator) {
       const blob = await redis.getBuffer(keys.artifact(nameOf(locator)));
       if (blob === null)
@@ -61,6 +65,19 @@ export function redisArtifacts({ redis, keys }: Store, limits: ArtifactLimits): 
     },
   };
 }
+
+const nameFor = (rolloutId: string, { attempt, claim }: AttemptName): string =>
+  `${rolloutId}/${claim}/${attempt}`;
+
+const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+
+const overBudget = (bytes: number, used: number, limits: ArtifactLimits): SwefarmError =>
+  new SwefarmError(
+    'artifact_budget',
+    `an artifact of ${bytes} bytes does not fit: ${used} of ${limits.budgetBytes} bytes are used; ` +
+      'raise artifact_budget_bytes or remove runs',
+    { retryable: true },
+  );
 
 /** Returns the key of an artifact; null if the locator is that of a file. Throws SwefarmError `bad_artifact_locator`. */
 export const keyOfArtifact = (keys: Keys, locator: string): string | null =>

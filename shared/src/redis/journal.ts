@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { FAILURE_CLASSES, FailureStage } from '../failures/failure.ts';
 import { type AttemptName, newId, parseRolloutId } from '../records/ids.ts';
-import { type CancelReason, type Outcome, outcomeOf, reasonOf } from '../records/result.ts';
+import { type CancelReason, type Outcome, outcomeOf, Replay, reasonOf } from '../records/result.ts';
 import { pairsIn } from './pairs.ts';
 import { Part } from './part.ts';
 
@@ -17,6 +17,9 @@ export const AttemptEnd = z.object({
   cause: z.string().nullable(),
   /** Locator of resumable work (a patch whose evaluation failed); absent: none. */
   kept: z.string().nullable().optional(),
+  /** Number of turns in the attempt's turn record, which the next attempt can replay; absent: no record. */
+  turns: z.number().int().optional().catch(undefined),
+  replay: Replay.optional().catch(undefined),
 });
 export type AttemptEnd = z.infer<typeof AttemptEnd>;
 

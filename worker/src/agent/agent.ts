@@ -90,6 +90,8 @@ export type AgentDeps = {
   signal: AbortSignal;
   /** Called before each turn. The callback may abort the signal, for example when the rollout began with weights that are too old. */
   beforeTurn?: (trajectory: Trajectory) => void;
+  /** Called with each recorded answer, before its commands run. */
+  onAnswer?: (trajectory: Trajectory) => void;
   /** Called after each turn to publish progress and record the trace. */
   onTurn?: (trajectory: Trajectory) => void;
 };

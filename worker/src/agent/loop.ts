@@ -91,6 +91,7 @@ async function takeTurn(state: RolloutState): Promise<Stop | null> {
     await recordTurnTokens(state, reply, turn);
     // The routed experts reference the whole answer in memory, so they are released before a command that may take minutes.
     reply.routed_experts = null;
+    state.deps.onAnswer?.(state.trajectory);
     state.cut = reply.finish_reason === 'length';
     const apart = state.deps.policy.config.token_mode === 'token-in';
     const action = parseAction(reply.message, state.task.config.action, apart);

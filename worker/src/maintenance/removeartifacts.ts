@@ -22,7 +22,7 @@ export const removeOwnerlessArtifacts = dutyOfRuns(
 
 /**
  * Returns the locators of the artifacts that can be removed. If the rollout has a result, these are the artifacts of all attempts except
- * the attempt that committed the result. Otherwise, these are the artifacts of ended attempts without resumable work. The artifact of
+ * the attempt that committed the result. Otherwise, these are the artifacts of ended attempts without resumable work or recorded turns. The artifact of
  * an attempt that ended (or, if it has not ended, was claimed) less than {@link YOUNG_MS} ago remains.
  */
 export async function ownerlessOf(
@@ -40,7 +40,8 @@ export async function ownerlessOf(
     const journal = await farm.journal.read(rollout_id);
     const entry = journal.find((one) => one.claim === claim);
     if (entry && now - (entry.ended_at ?? entry.claimed_at) < YOUNG_MS) continue;
-    const mayBeNeeded = !entry || entry.ended_at === null || entry.end?.kept != null;
+    const mayBeNeeded =
+      !entry || entry.ended_at === null || entry.end?.kept != null || entry.end?.turns != null;
     if (winner === undefined && mayBeNeeded) continue;
     ownerless.push(locator);
   }

@@ -13,10 +13,9 @@ import {
   UnusableError,
 } from '@swefarm/shared';
 import { abortOf } from './active.ts';
-import { storeResumableWork } from './artifact.ts';
 import { commitAttempt } from './commitresult.ts';
 import { type AfterAttempt, type AttemptContext, DONE, ignoreIfEnded, Trace } from './context.ts';
-import { attemptEnd, endAttempt, handBack, putOff } from './endattempt.ts';
+import { attemptEnd, endAttempt, handBack, putOff, storeWork } from './endattempt.ts';
 
 /** Stages after whose failures the next attempt can evaluate the finished work of the agent. */
 const RESUMABLE_STAGES: ReadonlySet<FailureStage> = new Set(['evaluation', 'sandbox', 'worker']);
@@ -85,8 +84,8 @@ async function retryOrGiveUp(context: AttemptContext, failure: RolloutFailure): 
   const entry: JournalEntry = { attempt, claim, ...services.identity, claimed_at: now, ended_at: now, end };
   const decision = decide([...previous, entry]);
   if (decision.action === 'run') {
-    const stored =
-      RESUMABLE_STAGES.has(stage) || failureClass === BY_NODE ? await storeResumableWork(context) : {};
+    const isResumable = RESUMABLE_STAGES.has(stage) || failureClass === BY_NODE;
+    const stored = isResumable ? await storeWork(context) : await context.turns.close();
     await endAttempt(context, { ...end, ...stored });
     services.metrics.attempts.inc({ class: failureClass });
     const again = { stage, failure: `${stage}/${failureClass}`, again_in_ms: decision.delayMs };

@@ -20,6 +20,7 @@ import {
   type SandboxAgent,
 } from '@swefarm/shared';
 import type { Permit } from '../admission/admission.ts';
+import { ReplayDiffers } from '../agent/replay.ts';
 import { admit } from './admit.ts';
 import { type AgentSandbox, startSandbox } from './containers.ts';
 import type { AgentWork, ResumableWork, Task } from './context.ts';
@@ -39,14 +40,29 @@ const OPEN: Record<SandboxAgent, OpenAgent> = {
 /** Image, evaluation container (`clean`) and staleness check of a rollout. */
 export type Prepared = { image: ReadyImage; clean: PreparedContainer; staleness: Staleness };
 
-/** Runs the agent in a sandbox when its policy may take the rollout. Starts `clean` meanwhile, so that the evaluation need not wait for its container. */
-export async function runAgent(
+/** Runs the agent in a sandbox when its policy may take the rollout. If the replay of recorded turns differs, the agent begins anew in another sandbox. */
+export async function runAgent(name: SandboxAgent, task: Task, prepared: Prepared): Promise<AgentWork> {
+  using permit = await admit(task);
+  try {
+    return await runInSandbox(name, task, prepared, permit);
+  } catch (error) {
+    if (!(error instanceof ReplayDiffers)) throw error;
+    task.services.metrics.replays.inc({ end: 'differed' });
+    task.log.warn({ why: error.message }, 'recorded turns differ in this sandbox: the agent begins anew');
+    task.trace.trajectory = null;
+    await task.turns.beginAnew(error.turn);
+    return await runInSandbox(name, task, prepared, permit);
+  }
+}
+
+/** Starts `clean` while the agent works, so that the evaluation need not wait for its container. */
+async function runInSandbox(
   name: SandboxAgent,
   task: Task,
   { image, clean, staleness }: Prepared,
+  permit: Permit | null,
 ): Promise<AgentWork> {
   const { run, clock } = task;
-  using permit = await admit(task);
   using agent = await OPEN[name](task, staleness, permit);
   await using sandbox = await clock.time('sandbox', () => startSandbox(task, image, agent.mounts));
   if (run.evaluation.enabled) clean.begin();

@@ -14,7 +14,7 @@ import {
   softwareVersion,
 } from '@swefarm/shared';
 import { abortOf } from './active.ts';
-import type { AttemptContext, ResumableWork } from './context.ts';
+import { type AttemptContext, isEmpty, type ResumableWork } from './context.ts';
 import { type AnswerWait, retryUntilAnswered, untilTakenOver } from './untilanswered.ts';
 
 /** Maximum number of parallel encoders, so that many rollouts that end at once do not block the event loop. */
@@ -30,7 +30,7 @@ export async function storeArtifact(
   how: AnswerWait,
 ): Promise<string | null> {
   const { failure = null, kept } = more;
-  if (!trace.trajectory && trace.patch === null && !trace.report) return null;
+  if (isEmpty(trace)) return null;
   const blob = await encoders.run(() =>
     encodeArtifact({
       format: 'swefarm-artifact-1',

@@ -9,6 +9,7 @@ import {
   DONE,
   failureIn,
   ignoreIfEnded,
+  isEmpty,
 } from './context.ts';
 import { attemptEnd, endAttempt } from './endattempt.ts';
 import { countUnreadCalls, resultWithoutFacts, tokensOf } from './result.ts';
@@ -20,13 +21,15 @@ const MOST_STORES = 3;
 
 /** Throws RolloutFailure `artifact_store` if the artifact cannot be written (nothing is committed), and errors of retryUntilAnswered(). */
 export async function commitAttempt(context: AttemptContext, conclusion: Conclusion): Promise<AfterAttempt> {
-  const { services, clock, log, trace, previous } = context;
+  const { services, clock, log, trace, previous, turns } = context;
+  await turns.close();
   const failure = failureIn(conclusion);
   const won = await commitResult(context, conclusion);
   const end = failure ? attemptEnd.failed(failure) : attemptEnd.done(won);
   // The result is committed, even if the attempt is ended from outside before Redis accepts this journal entry.
   await endAttempt(context, end).catch(ignoreIfEnded(context));
   await dropResumableWork(context);
+  await turns.remove(isEmpty(trace));
   services.metrics.attempts.inc({ class: failure?.class ?? (won ? 'done' : 'late') });
   const { fields, sentence } = summaryOf(conclusion, { won, trace, previous, seconds: clock.seconds() });
   log.info(fields, sentence);
@@ -80,6 +83,7 @@ function resultOf(context: AttemptContext, conclusion: Conclusion, artifact: str
     turns: turns.length,
     exit_status: trajectory?.exit_status ?? null,
     ...(unread ? { unread_calls: unread } : {}),
+    ...(context.turns.replay ? { replay: context.turns.replay } : {}),
     ...(trace.agent ? { agent: trace.agent } : {}),
     facts: judged?.facts ?? trace.facts,
     tokens: tokensOf(trajectory),

@@ -32,6 +32,7 @@ import { type ActiveAttempts, abortOf } from './active.ts';
 import type { LiveTrace } from './live.ts';
 import type { PolicyPaces } from './policypaces.ts';
 import type { StageClock } from './stages.ts';
+import type { AttemptTurns } from './turnrecord.ts';
 
 /** What the puller does with the job after the attempt. */
 export type AfterAttempt =
@@ -100,6 +101,7 @@ export type AttemptContext = ClaimedRollout & {
   log: Log;
   /** Filled while the attempt runs, so that the result of a failure has everything that is known so far. */
   trace: Trace;
+  turns: AttemptTurns;
   signal: AbortSignal;
 };
 
@@ -152,6 +154,10 @@ export class Trace {
   agent: InstalledAgent | null = null;
   outputs: AgentOutput[] | null = null;
 }
+
+/** Returns whether there is nothing to store as an artifact. */
+export const isEmpty = ({ trajectory, patch, report }: Trace): boolean =>
+  !trajectory && patch === null && !report;
 
 /** Handler for `catch` that ignores the error that ended an attempt from outside, and rethrows all others. */
 export const ignoreIfEnded =

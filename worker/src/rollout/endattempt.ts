@@ -56,10 +56,19 @@ export async function putOff(context: AttemptContext, refusal: UnusableError): P
   return { next: 'later', delayMs: PUT_OFF_MS };
 }
 
+/** Stores what the next attempt can use, and returns the fields of the journal that name it. Finished work replaces the turn record. */
+export async function storeWork(
+  context: AttemptContext,
+  how = untilTakenOver(context),
+): Promise<Pick<AttemptEnd, 'kept' | 'turns' | 'replay'>> {
+  const recorded = await context.turns.close();
+  const stored = await storeResumableWork(context, how);
+  return stored.kept ? stored : recorded;
+}
+
 /** Retries until Redis accepts the end or the worker exits. */
 async function endDrained(context: AttemptContext, cause: string | null): Promise<void> {
   context.services.metrics.attempts.inc({ class: 'drained' });
   const how = { log: context.log };
-  const stored = await storeResumableWork(context, how);
-  await endAttempt(context, { ...attemptEnd.drained(cause), ...stored }, how);
+  await endAttempt(context, { ...attemptEnd.drained(cause), ...(await storeWork(context, how)) }, how);
 }

@@ -4,8 +4,9 @@ import type { Permit } from '../admission/admission.ts';
 import { unionOf } from '../agent/deadline.ts';
 import { runMiniAgent } from '../agent/loop.ts';
 import { openPolicy } from '../agent/policy/policy.ts';
+import { openReplay } from '../agent/replay.ts';
 import type { Task } from './context.ts';
-import { type OpenedAgent, recordTurn } from './openedagent.ts';
+import { type OpenedAgent, recordTurn, showTurn } from './openedagent.ts';
 import { openPace, policyDeps } from './policydeps.ts';
 import type { Staleness } from './staleness.ts';
 
@@ -24,23 +25,47 @@ export async function openMini(
   const pause = stack.use(unionOf(followed.pause, ...(permit ? [permit.pause] : [])));
   const policy = stack.use(openPolicy(run.policy, policyDeps(task, { ...followed, pause }, permit)));
   const pace = openPace(task, policy);
+  const recorded = await task.turns.read();
+  let pause = policy.pause;
   const owned = stack.move();
   return {
-    work: ({ container, shell }) =>
-      runMiniAgent(
+    async work({ container, shell }) {
+      const replay = openReplay(policy, {
+        turns: recorded,
+        mostSeconds: run.agent.time_limit,
+        onRecord: (turn) => task.turns.add(turn),
+        onOver(seconds) {
+          services.metrics.replays.inc({ end: 'continued' });
+          services.metrics.replayedTurns.inc(recorded.length);
+          task.log.info(
+            { turns: recorded.length, seconds },
+            'recorded turns replayed: the rollout continues',
+          );
+        },
+      });
+      ({ pause } = replay.policy);
+      const end = await runMiniAgent(
         { instance, config: run.agent, workdir: container.workdir },
         {
           shell,
-          policy,
+          policy: replay.policy,
           signal,
-          beforeTurn: () => staleness.check(),
+          beforeTurn(trajectory) {
+            replay.beforeTurn(trajectory);
+            staleness.check();
+          },
+          onAnswer: replay.onAnswer,
           onTurn(trajectory) {
+            if (replay.has(trajectory.turns.length)) return showTurn(task, trajectory);
             pace.note();
             recordTurn(task, trajectory);
           },
         },
-      ),
-    pausedSeconds: () => policy.pause.seconds(),
+      );
+      replay.requireOver();
+      return end;
+    },
+    pausedSeconds: () => pause.seconds(),
     policyPace: pace.of,
     [Symbol.dispose]: () => owned.dispose(),
   };

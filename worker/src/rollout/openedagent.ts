@@ -18,10 +18,15 @@ export type OpenedAgent = Disposable & {
 
 /** Records the last turn of a trajectory with one line, whose commands have ended. */
 export function recordTurn(task: Task, trajectory: Trajectory): void {
-  task.trace.trajectory = trajectory;
-  task.live.turns(trajectory);
+  showTurn(task, trajectory);
   const turn = trajectory.turns.at(-1);
   if (turn) countTurn(task, turn);
+}
+
+/** Records the last turn of a trajectory without counting it: an earlier attempt did. */
+export function showTurn(task: Task, trajectory: Trajectory): void {
+  task.trace.trajectory = trajectory;
+  task.live.turns(trajectory);
 }
 
 /** Records a turn of any line. */

@@ -1,0 +1,195 @@
+/**
+ * The turn record of an attempt: appends each answer to the artifact of the attempt while the agent works, and reads what an earlier
+ * attempt recorded. The result's artifact replaces the record. Without a record the next attempt begins anew, so errors are only logged.
+ */
+import {
+  type AgentConfig,
+  decodeTurns,
+  encodeTurns,
+  errorMessage,
+  FAILURES,
+  type FailureClass,
+  isArtifactGone,
+  type JournalEntry,
+  type PolicyConfig,
+  type RecordedTurn,
+  type Replay,
+  type TurnRecord,
+} from '@swefarm/shared';
+import { abortOf } from './active.ts';
+import type { AttemptContext, ClaimedRollout } from './context.ts';
+import { retryUntilAnswered, untilTakenOver } from './untilanswered.ts';
+
+/** Longest record in bytes. Later turns are not recorded, so that the next attempt continues from this point. */
+const MOST_BYTES = 64 * 1024 ** 2;
+/** Ends after which the state of the sandbox, or the time that is used up, may be the cause: the next attempt begins anew. */
+const NOT_REPLAYED: ReadonlySet<FailureClass> = new Set([
+  'patch_take',
+  'policy_slow',
+  'policy_tokens',
+  'bug',
+]);
+/** Deaths of attempts with one record after which the record may be the cause. */
+const MOST_DEATHS = 2;
+
+/** Returns whether the turns of the run's rollouts are recorded. */
+export function recordsTurns(agent: AgentConfig, policy: PolicyConfig | null): boolean {
+  if (agent.type !== 'mini' || policy === null || agent.resume_turns === 'off') return false;
+  return agent.resume_turns === 'on' || policy.require_tokens || policy.token_mode === 'token-in';
+}
+
+type Services = Pick<AttemptContext, 'services' | 'log' | 'signal'>;
+
+/** Opens the record of an attempt, without any request. */
+export const openTurnRecord = (claimed: ClaimedRollout, how: Services): AttemptTurns =>
+  new AttemptTurns(claimed, how);
+
+export class AttemptTurns {
+  readonly #claimed: ClaimedRollout;
+  readonly #how: Services;
+  readonly #isOn: boolean;
+  /** All turns of the record, of which `#stored` are stored. */
+  #turns: RecordedTurn[] = [];
+  #stored = 0;
+  #bytes = 0;
+  #isClosed = false;
+  #writing: Promise<void> | null = null;
+  #hasFailed = false;
+  /** The record that this attempt continues. */
+  #source: JournalEntry | null = null;
+  /** How this attempt used an earlier record; null: there was none. */
+  replay: Replay | null = null;
+
+  constructor(claimed: ClaimedRollout, how: Services) {
+    this.#claimed = claimed;
+    this.#how = how;
+    this.#isOn = recordsTurns(claimed.run.agent, claimed.run.policy);
+  }
+
+  /** Returns the turns to replay; none if there is no usable record. */
+  async read(): Promise<readonly RecordedTurn[]> {
+    if (!this.#isOn || this.replay) return [];
+    const found = await this.#find();
+    if (found === null) return [];
+    const { replay, turns } = found.record;
+    this.#source = found.entry;
+    if (turns.length === 0 && !replay) return [];
+    this.#turns = [...turns];
+    this.replay = { turns: turns.length, differed_at: replay?.differed_at ?? null };
+    return turns;
+  }
+
+  /** Begins an empty record, because the replay differed at a turn. */
+  async beginAnew(turn: number): Promise<void> {
+    this.#turns = [];
+    this.replay = { turns: 0, differed_at: turn };
+    this.#stored = 0;
+    this.#bytes = 0;
+    await this.#start();
+  }
+
+  /** Appends a turn in the background. */
+  add(turn: RecordedTurn): void {
+    if (!this.#isOn || this.#isClosed) return;
+    this.#turns.push(turn);
+    void this.#start();
+  }
+
+  /** Ends the appends. Returns what the journal states of the record. */
+  async close(): Promise<{ turns?: number; replay?: Replay }> {
+    this.#isClosed = true;
+    await this.#writing;
+    return {
+      ...(this.#stored > 0 ? { turns: this.#stored } : {}),
+      ...(this.replay ? { replay: this.replay } : {}),
+    };
+  }
+
+  /** Removes the records of this rollout when it has its result. `own`: also of this attempt, which has no artifact. */
+  async remove(own: boolean): Promise<void> {
+    if (!this.#isOn) return;
+    const { attempt, claim, previous } = this.#claimed;
+    for (const entry of previous) await this.#drop(entry);
+    if (own && this.#bytes > 0) await this.#drop({ attempt, claim });
+  }
+
+  async #drop(entry: Pick<JournalEntry, 'attempt' | 'claim'>): Promise<void> {
+    const { artifacts } = this.#how.services.farm;
+    const locator = artifacts.locate(this.#claimed.job.rollout_id, entry);
+    await artifacts.remove(locator).catch((error: unknown) => {
+      // Maintenance removes it.
+      this.#how.log.debug({ record: locator, err: errorMessage(error) }, 'turn record not removed');
+    });
+  }
+
+  #start(): Promise<void> {
+    this.#writing ??= this.#write().finally(() => {
+      this.#writing = null;
+    });
+    return this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    const { artifacts } = this.#how.services.farm;
+    const { job, attempt, claim } = this.#claimed;
+    try {
+      while (!this.#isClosed && this.#bytes < MOST_BYTES) {
+        const isFirst = this.#bytes === 0;
+        const { length } = this.#turns;
+        if (length === this.#stored && !isFirst) return;
+        const bytes = await encodeTurns(
+          this.#turns.slice(this.#stored),
+          isFirst ? { replay: this.replay } : undefined,
+        );
+        const isStored = await artifacts.append(job.rollout_id, { attempt, claim }, bytes, this.#bytes);
+        this.#stored = isStored ? length : 0;
+        this.#bytes = isStored ? this.#bytes + bytes.length : 0;
+        if (isStored && isFirst) await this.#dropSource();
+      }
+    } catch (error) {
+      if (!this.#hasFailed)
+        this.#how.log.warn({ err: errorMessage(error) }, 'turn not recorded: tried again at the next turn');
+      this.#hasFailed = true;
+    }
+  }
+
+  /** Removes the record that this attempt's own one continues. */
+  async #dropSource(): Promise<void> {
+    const source = this.#source;
+    this.#source = null;
+    if (source) await this.#drop(source);
+  }
+
+  /** Returns the newest readable record; null if there is none, or if the next attempt must not use it. */
+  async #find(): Promise<{ entry: JournalEntry; record: TurnRecord } | null> {
+    const { job, previous } = this.#claimed;
+    const { log, signal, services } = this.#how;
+    let deaths = 0;
+    for (const entry of previous.toReversed()) {
+      const failed = entry.end?.class;
+      if (failed !== undefined && NOT_REPLAYED.has(failed as FailureClass)) return null;
+      if (isDeath(entry)) deaths++;
+      const locator = services.farm.artifacts.locate(job.rollout_id, entry);
+      const read = () => services.farm.artifacts.get(locator);
+      try {
+        const blob = await retryUntilAnswered('turn record', read, untilTakenOver({ log, signal }));
+        if (deaths >= MOST_DEATHS) {
+          log.warn({ deaths }, 'recorded turns not replayed: two attempts with them were lost');
+          return null;
+        }
+        return { entry, record: await decodeTurns(blob) };
+      } catch (error) {
+        if (error === abortOf(signal)) throw error;
+        if (!isArtifactGone(error)) log.warn({ err: errorMessage(error) }, 'turn record unreadable');
+      }
+    }
+    return null;
+  }
+}
+
+/** Returns whether worker or sandbox were lost in an attempt. */
+function isDeath({ end }: JournalEntry): boolean {
+  if (end === null) return true;
+  if (end.class === 'drained' || end.class === 'done') return false;
+  return FAILURES[end.class].stage === 'sandbox' || FAILURES[end.class].stage === 'worker';
+}
