@@ -21,6 +21,7 @@ export { type AnswerSink, wantsStream } from './endpoint/stream.ts';
 export { parseUsage } from './endpoint/usage.ts';
 export { findFencedBlock } from './fencedblock.ts';
 export { openTurnClient, openTurnClients } from './openturnclient.ts';
+export { type JinjaTemplate, parseJinja } from './template/jinja.ts';
 export { openRenderer } from './template/renderer.ts';
 export { type ExpertMode, expertModeOf } from './tokens/expertrows.ts';
 export { ID_BYTES } from './tokens/experts.ts';

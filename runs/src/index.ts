@@ -1,3 +1,4 @@
+export { agentSettings } from './agentsettings.ts';
 export { withDeadline } from './deadline.ts';
 export { flagKey, flagName, RUN_FLAGS, type RunFlag, type RunFlagValues } from './flags.ts';
 export { type EvaluationRound, healthFinding, withEgress } from './health/finding.ts';
@@ -23,6 +24,7 @@ export {
   requireSameSettings,
   runSettings,
 } from './record.ts';
+export { withNamedSets } from './sets.ts';
 export { asTree, type SettingsTree } from './settingstree.ts';
 export { queueMore, rolloutIds, type Submitted, staleLimitWarning, submit } from './submit.ts';
 export { localAbility, workerWarnings } from './workerneeds.ts';

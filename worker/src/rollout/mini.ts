@@ -6,6 +6,7 @@ import type { Task } from './context.ts';
 import { type OpenedAgent, recordTurn } from './openedagent.ts';
 import { openPace, policyDeps } from './policydeps.ts';
 import type { Staleness } from './staleness.ts';
+import { variantOf } from './variant.ts';
 
 /** Throws RolloutFailure `instance_invalid` (no policy, or pictures that cannot be sent) or `policy_bad_request` (no endpoint). */
 export async function openMini(task: Task, staleness: Staleness): Promise<OpenedAgent> {
@@ -13,6 +14,8 @@ export async function openMini(task: Task, staleness: Staleness): Promise<Opened
   if (!run.policy)
     throw new RolloutFailure('instance_invalid', 'the run names no policy endpoint for agent mini');
   requireShownPictures(task, run.policy);
+  const { config, variant } = variantOf(run, instance);
+  task.trace.variant = variant;
   using stack = new DisposableStack();
   const followed = stack.use(await services.policies.follow(run.policy));
   const policy = stack.use(openPolicy(run.policy, policyDeps(task, followed)));
@@ -21,7 +24,7 @@ export async function openMini(task: Task, staleness: Staleness): Promise<Opened
   return {
     work: ({ container, shell }) =>
       runMiniAgent(
-        { instance, config: run.agent, workdir: container.workdir },
+        { instance, config, workdir: container.workdir },
         {
           shell,
           policy,
