@@ -1,5 +1,5 @@
 /** Converts a dataset row to an Instance, by the reader of its family (`families/registry.ts`). */
-import { Instance } from '@swefarm/shared';
+import { Instance, SetName } from '@swefarm/shared';
 import type { InstanceDraft, RowContext, RowOptions } from './families/family.ts';
 import { familyOf } from './families/registry.ts';
 import { asObject, FieldReader, isRow, type Row } from './fields/fields.ts';
@@ -30,10 +30,23 @@ export function openRow(where: string, given: Row, options: RowOptions = {}): Op
     read() {
       if (problem) return { problems: [{ where, ...problem }] };
       const read = new FieldReader(where, row);
-      const instance = family.read(read, context);
+      const instance = { ...family.read(read, context), ...setNames(read, { ...row, ...given }) };
       return read.problems.length > 0 ? { problems: read.problems } : checked(read, instance);
     },
   };
+}
+
+/** Returns the names of the prompt set and the toolset that a row chooses. Columns of these names with other contents are not ours. */
+function setNames(read: FieldReader, row: Row): Pick<InstanceDraft, 'prompts' | 'toolset'> {
+  const names: Pick<InstanceDraft, 'prompts' | 'toolset'> = {};
+  for (const column of ['prompts', 'toolset'] as const) {
+    const name = row[column];
+    if (typeof name !== 'string') continue;
+    if (SetName.safeParse(name).success) names[column] = name;
+    else
+      read.complain(column, 'the name of a set of the run', name, 'give its file to --prompts or --toolset');
+  }
+  return names;
 }
 
 /** Removes null columns: in a file with several families, a row has null in the columns of the other families. */

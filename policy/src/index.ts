@@ -22,6 +22,7 @@ export { parseUsage } from './endpoint/usage.ts';
 export { findFencedBlock } from './fencedblock.ts';
 export { openTurnClient, openTurnClients } from './openturnclient.ts';
 export { type RecordedReply, recordedReplies } from './recordedreplies.ts';
+export { type JinjaTemplate, parseJinja } from './template/jinja.ts';
 export { openRenderer } from './template/renderer.ts';
 export { type ExpertMode, expertModeOf } from './tokens/expertrows.ts';
 export { ID_BYTES } from './tokens/experts.ts';

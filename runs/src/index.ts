@@ -1,3 +1,4 @@
+export { agentSettings } from './agentsettings.ts';
 export { withDeadline } from './deadline.ts';
 export { flagKey, flagName, RUN_FLAGS, type RunFlag, type RunFlagValues } from './flags.ts';
 export { expectedOf, forecastRun, inOrder, leadOf } from './forecast.ts';
@@ -25,6 +26,7 @@ export {
   runSettings,
 } from './record.ts';
 export { createNormal, idealMakespan, makespan } from './schedule.ts';
+export { withNamedSets } from './sets.ts';
 export { asTree, type SettingsTree } from './settingstree.ts';
 export { queueMore, rolloutIds, type Submitted, staleLimitWarning, submit } from './submit.ts';
 export { localAbility, workerWarnings } from './workerneeds.ts';

@@ -15,6 +15,7 @@ import {
 import type { ZodError } from 'zod';
 import { agentSettings } from './agentsettings.ts';
 import { flagKey, flagName, RUN_FLAGS, readFlag, SETTABLE, type SettableKeys } from './flags.ts';
+import { withNamedSets } from './sets.ts';
 import { asTree, type SettingsTree } from './settingstree.ts';
 
 type RunRequest = {
@@ -79,7 +80,7 @@ export function recordFromSettings(
       'kind: expected validation, training or collection; a session is opened by POST /v1/sessions',
     );
   }
-  const agent = agentSettings(asTree(settings.agent));
+  const agent = withNamedSets(agentSettings(asTree(settings.agent)), dataset.instances);
   const policy = policySettings(agent, settings, apiKeyRef);
   const ownKeys = Object.keys(SETTABLE).filter((key) => SETTABLE[key] === true);
   const raw = {
@@ -102,9 +103,12 @@ export function recordFromSettings(
   return parsed.data;
 }
 
-/** Returns the level that a worker must understand: workers of level 1 know neither these agents nor these limits. */
-const levelOf = ({ type, answer_limit: answers, cost_limit: cost }: SettingsTree): number =>
-  type === 'installed' || (answers ?? cost ?? null) !== null ? 2 : 1;
+/** Returns the level that a worker must understand: workers of level 1 know neither these agents nor these limits, of 2 no sets. */
+function levelOf({ type, answer_limit: answers, cost_limit: cost, ...agent }: SettingsTree): number {
+  const { prompts, toolset = [], action } = agent;
+  if (Array.isArray(prompts) || (toolset as unknown[]).length > 0 || action === 'patch') return 3;
+  return type === 'installed' || (answers ?? cost ?? null) !== null ? 2 : 1;
+}
 
 /** Throws UsageError if the run limits the cost of its rollouts, and the price of its model is unknown. Call it when the price is set. */
 export function requireCountableCost({ agent, policy }: Pick<RunRecord, 'agent' | 'policy'>): void {

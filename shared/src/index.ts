@@ -113,6 +113,17 @@ export {
 } from './records/policy.ts';
 export { costOf, Price } from './records/price.ts';
 export { type ProgramSource, parseProgramOutput } from './records/programoutput.ts';
+export {
+  jinjaValuesOf,
+  parseTemplate,
+  renderTemplate,
+  SENTINEL,
+  TEMPLATE_NAMES,
+  TEMPLATE_VALUES,
+  type TemplateName,
+  type TemplateValues,
+  valuesOf,
+} from './records/prompttemplates.ts';
 export { Report, RewardComponents, Score } from './records/report.ts';
 export {
   CancelReason,
@@ -158,6 +169,7 @@ export {
 export { RUN_SETTINGS, type RunSetting } from './records/setting.ts';
 export { successOf } from './records/success.ts';
 export { TOOL_PARSERS, type ToolParser } from './records/toolparsers.ts';
+export { PromptSet, SetName, SUBMIT_NAMES, Tool, Toolset, Variant } from './records/toolset.ts';
 export {
   CommandRecord,
   ExitStatus,

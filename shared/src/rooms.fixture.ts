@@ -117,7 +117,8 @@ const PRODUCER: Rooms = {
 const WORKER: Rooms = {
   threads: [],
   metrics: [],
-  agent: [],
+  'agent/editor': [],
+  agent: ['agent/editor'],
   'agent/policy': ['agent'],
   'agent/installed': ['agent'],
   admission: ['agent', 'agent/policy'],

@@ -49,6 +49,8 @@ const SHARED_COLUMNS = [
   'version',
   'created_at',
   'environment_setup_commit',
+  'prompts',
+  'toolset',
   ...IMAGE_COLUMNS,
   'responses_create_params',
 ];

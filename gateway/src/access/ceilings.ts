@@ -73,20 +73,29 @@ export function requireKindAllowed(
 }
 
 /**
- * Refuses a folder of prompts that the operator did not set, because workers read the folder from their own disk.
+ * Refuses files of sets and folders of prompts that the operator did not set, because the gateway and the workers read them from their own
+ * disks.
  *
  * @throws Refusal 422 `bad_settings`
  */
 export function requirePromptsAllowed(operator: SettingsTree, run: SettingsTree): void {
-  const { prompts } = asTree(run.agent);
-  if (typeof prompts !== 'string' || !/[/\\]/.test(prompts)) return;
-  if (prompts === asTree(operator.agent).prompts) return;
-  throw new Refusal(
-    422,
-    'bad_settings',
-    'run.agent.prompts: a request may name a set that workers contain; the operator sets a folder of the workers, with serve or in an entry of gateway_callers (run: {agent: {prompts: FOLDER}})',
-    { field: 'run.agent.prompts' },
-  );
+  const own = asTree(operator.agent);
+  const given = asTree(run.agent);
+  const refuse = (key: string, why: string): never => {
+    const field = `run.agent.${key}`;
+    throw new Refusal(422, 'bad_settings', `${field}: ${why}`, { field });
+  };
+  for (const key of ['prompts', 'toolset'] as const) {
+    const sets = given[key] === own[key] ? [] : [given[key]].flat();
+    if (sets.some((set) => typeof set === 'string' && /[/\\]|\.(ya?ml|json)\b/.test(set)))
+      refuse(
+        key,
+        'a request may name a set that comes with swefarm, or send the set itself; the operator sets a file, or a folder of the workers, with serve or in an entry of gateway_callers (run: {agent: {prompts: FOLDER}})',
+      );
+    // A template of this engine has loops and filters, which run in the worker's own process.
+    if (sets.some((set) => asTree(set).engine === 'jinja'))
+      refuse(key, 'a request may send templates of the engine plain only');
+  }
 }
 
 /**

@@ -72,7 +72,12 @@ export class OpenProbes {
     if (!(await farm.probes.claim(name, PROBING_MS))) return;
     const urls = followed && followed.endpoints.length > 0 ? followed.endpoints : policy.urls;
     const tried = await probeEndpoints(urls, {
-      ...{ config: policy, apiKey, signal, ...(agent.type === 'installed' ? {} : { action: agent.action }) },
+      ...{
+        config: policy,
+        apiKey,
+        signal,
+        ...(agent.type === 'installed' ? {} : { action: agent.action === 'tool' ? agent.action : 'fenced' }),
+      },
       ...{ contextLimit: agent.context_limit, sequenceBudget: agent.max_sequence_tokens },
       problem: instance.problem_statement,
     });

@@ -1,11 +1,13 @@
 /** Open runs: runs to which calls append rollouts. Each combination of caller and settings has an open run, replaced after a day. */
 
 import {
+  agentSettings,
   asTree,
   recordFromSettings,
   requireCountableCost,
   type SettingsTree,
   staleLimitWarning,
+  withNamedSets,
   withShownPictures,
 } from '@swefarm/runs';
 import {
@@ -61,7 +63,8 @@ export class OpenRuns {
    * Returns an open run of these settings that contains the instance. Throws UsageError for invalid settings, Refusal 422 `over_ceiling`,
    * SwefarmError `run_full`.
    */
-  async find(callerRun: CallerRun, given: Instance): Promise<RunRecord> {
+  async find(caller: CallerRun, given: Instance): Promise<RunRecord> {
+    const callerRun = withSetsOf(caller, given);
     const row = digest(given);
     const price = this.#priceOf(asTree(callerRun.settings.policy).model);
     // A new price starts a new run, but does not change the identity of calls.
@@ -148,6 +151,16 @@ export class OpenRuns {
     await this.#farm.runs.create(record, []);
     return record;
   }
+}
+
+/** Returns the settings with the shipped sets that the row names. They are a part of the settings, so the row gets a run that has them. */
+function withSetsOf(callerRun: CallerRun, instance: Instance): CallerRun {
+  if (instance.prompts === undefined && instance.toolset === undefined) return callerRun;
+  const { agent, ...others } = callerRun.settings;
+  return {
+    ...callerRun,
+    settings: { ...others, agent: withNamedSets(agentSettings(asTree(agent)), [instance]) },
+  };
 }
 
 async function readRun(farm: Farm, runId: string): Promise<RunRecord | null | 'not_ours'> {

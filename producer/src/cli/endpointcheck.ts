@@ -94,7 +94,9 @@ async function requireTrainable(
     signal,
     acceptRawLogprobs,
     // The requests of other agents are unknown, so tool calls are tried but not required.
-    ...(asksPolicy(agent.type) && agent.type !== 'installed' ? { action: agent.action } : {}),
+    ...(asksPolicy(agent.type) && agent.type !== 'installed'
+      ? { action: agent.action === 'tool' ? ('tool' as const) : ('fenced' as const) }
+      : {}),
     contextLimit: agent.context_limit,
     sequenceBudget: agent.max_sequence_tokens,
     problem: longest(trial.instances),

@@ -4,6 +4,7 @@ import { MOST } from './bounds.ts';
 import { InstanceEnvironment } from './environment.ts';
 import { Picture } from './picture.ts';
 import { InstancePlan } from './plan.ts';
+import { SetName } from './toolset.ts';
 
 /** Family of a dataset row. The family determines the name of the image and the default grader. */
 export const DatasetFamily = z.enum([
@@ -94,6 +95,9 @@ export const Instance = z.object({
   plan: InstancePlan.optional(),
   /** Level that a worker must understand (needs.ts); absent: 1. */
   needs: z.number().int().nonnegative().optional(),
+  /** Names of the prompt set and the toolset that the row chooses; absent: those of the run. */
+  prompts: SetName.optional(),
+  toolset: SetName.optional(),
   /** Findings of the instance registry when the run was submitted; not a part of the row. */
   health: z.array(InstanceHealth).optional(),
 });

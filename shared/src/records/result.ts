@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { Failure } from '../failures/failure.ts';
 import { EvaluationEnd, PatchState, RewardComponents, Score } from './report.ts';
+import { Variant } from './toolset.ts';
 import { ExitStatus } from './trajectory.ts';
 
 export const Outcome = z.enum(['judged', 'failed', 'cancelled']);
@@ -138,6 +139,8 @@ export const Result = z.object({
   unread_calls: UnreadCalls.optional(),
   /** Absent: the attempt replayed nothing. */
   replay: Replay.optional(),
+  /** Prompt set and toolset of the rollout, if its run has any. */
+  variant: Variant.optional(),
   /** Only for agents that come as programs: which one, and how its requests were recorded. */
   agent: InstalledAgent.optional(),
   failure: Failure.nullable(),

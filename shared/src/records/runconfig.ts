@@ -9,6 +9,7 @@ import { Price } from './price.ts';
 import { Sampling } from './sampling.ts';
 import { setting } from './setting.ts';
 import { TOOL_PARSERS } from './toolparsers.ts';
+import { PromptSet, Toolset } from './toolset.ts';
 
 /** Choices for a row of the reward table (grading/src/reward/reward.ts). */
 export const RewardChoice = z.enum(['zero', 'grade', 'none']);
@@ -63,13 +64,19 @@ export const AgentConfig = z.object({
   ),
   action: setting(
     '--action <form>',
-    'how the model gives a command: one fenced block, or a call of the tool `bash`',
-    z.enum(['fenced', 'tool']).default('fenced'),
+    'how the model acts: one fenced block, tool calls, or one patch as its answer',
+    z.enum(['fenced', 'tool', 'patch']).default('fenced'),
   ),
   prompts: setting(
     '--prompts <name>',
-    'name of a prompt set that comes with the worker',
-    z.string().default('default'),
+    'prompt sets: a name that comes with swefarm, or files with weights, a.yaml=0.7,b.yaml=0.3',
+    z.union([z.string(), z.array(PromptSet).min(1).max(16)]).default('default'),
+  ),
+  /** Empty: bash and submit_solution, if `action` is `tool`. */
+  toolset: setting(
+    '--toolset <names>',
+    'toolsets: bash, edit, or files, with weights: edit=0.5,own.yaml=0.5 (default: the tools of --action)',
+    z.array(Toolset).max(16).default([]),
   ),
   prompt_overrides: setting(
     '--prompt <key=file>',

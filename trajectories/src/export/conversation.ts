@@ -7,7 +7,7 @@ import {
   type WireMessage,
   wireMessage,
 } from '@swefarm/policy';
-import { jsonText, type Message, type Trajectory, type Turn } from '@swefarm/shared';
+import { jsonText, type Message, SUBMIT_NAMES, type Trajectory, type Turn } from '@swefarm/shared';
 import { NotExportable } from './format.ts';
 
 export type StepCall = {
@@ -33,19 +33,20 @@ export type Step = {
 
 export type Conversation = { prompt: Message[]; steps: Step[] };
 
-type Source = Pick<Trajectory, 'messages' | 'turns'> & Partial<Pick<Trajectory, 'token_mode'>>;
+type Source = Pick<Trajectory, 'messages' | 'turns'> & Partial<Pick<Trajectory, 'token_mode' | 'tools'>>;
 
 /** Parses answers without a recorded turn in the same way as the agent does. */
-export function conversationOf({ messages, turns, token_mode }: Source): Conversation {
+export function conversationOf({ messages, turns, token_mode, tools = [] }: Source): Conversation {
   const prompt: Message[] = [];
   const steps: Step[] = [];
   const byMessage = new Map(turns.map((turn) => [turn.message, turn]));
+  const offered = new Set(tools.map((tool) => tool.function.name));
   for (const [at, message] of messages.entries()) {
     const last = steps.at(-1);
     if (message.role === 'assistant') {
       const turn = byMessage.get(at) ?? null;
       const read = message.tool_calls?.length
-        ? calledIn(message, turn)
+        ? calledIn(message, turn, offered)
         : writtenIn(message, turn, token_mode === 'token-in');
       steps.push({ message, at, turn, ...read, observations: [] });
     } else if (last) last.observations.push(message);
@@ -57,7 +58,7 @@ export function conversationOf({ messages, turns, token_mode }: Source): Convers
 type Read = Pick<Step, 'thought' | 'calls' | 'ran'>;
 
 /** Returns the tool calls of an answer. An agent of the farm runs the calls in order, so the number of recorded commands shows which calls ran. */
-function calledIn(message: Message, turn: Turn | null): Read {
+function calledIn(message: Message, turn: Turn | null, offered: ReadonlySet<string>): Read {
   // The farm does not see which calls of an agent that comes as a program ran.
   let commands = turn === null || turn.request ? Infinity : turn.commands.length;
   let whole = true;
@@ -67,8 +68,8 @@ function calledIn(message: Message, turn: Turn | null): Read {
     const { name, arguments: raw } = called;
     const call = { id, name, args: asObject(raw), raw };
     calls.push(call);
-    if (commandOf(call) !== null || name === 'bash') whole = commands-- > 0;
-    else if (name === 'submit_solution') whole &&= turn === null || call.args !== null || raw.trim() === '';
+    if (SUBMITS.includes(name)) whole &&= turn === null || call.args !== null || raw.trim() === '';
+    else if (commandOf(call) !== null || name === 'bash' || offered.has(name)) whole = commands-- > 0;
     if (whole) ran.push(call);
   }
   return { thought: message.content ?? '', calls, ran };
@@ -100,10 +101,12 @@ export const commandOf = ({ args }: StepCall): string | null =>
 
 /** Returns whether the call submits the work: by a submit tool, or by a command that prints the sentinel. */
 export function isSubmit(call: StepCall): boolean {
-  if (call.name === 'submit_solution' || call.name === 'submit') return true;
+  if (SUBMITS.includes(call.name)) return true;
   const command = commandOf(call);
   return call.name === 'bash' && command !== null && SENTINEL.test(command);
 }
+
+const SUBMITS: readonly string[] = SUBMIT_NAMES;
 
 /** Matches the sentinels in the prompts of mini-swe-agent and swefarm. */
 const SENTINEL = /\b(?:COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT|MINI_SWE_AGENT_FINAL_OUTPUT)\b/;

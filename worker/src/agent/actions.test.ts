@@ -1,15 +1,23 @@
 import type { Message } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
 import { toolCalls } from '../../test/agent/scripted.ts';
-import { type Action, parseAction, toolDefinitions } from './actions.ts';
+import { type Action, type ActionConfig, parseAction, toolDefinitions } from './actions.ts';
 
-const fenced = (content: string | null): Action => parseAction({ role: 'assistant', content }, 'fenced');
+const FENCED = { action: 'fenced', toolset: [] } as const satisfies ActionConfig;
+const TOOL = { action: 'tool', toolset: [] } as const satisfies ActionConfig;
+const fenced = (content: string | null): Action => parseAction({ role: 'assistant', content }, FENCED);
 const called = (...calls: [name: string, args: string][]): Action =>
-  parseAction({ role: 'assistant', content: null, ...toolCalls(...calls) }, 'tool');
+  parseAction({ role: 'assistant', content: null, ...toolCalls(...calls) }, TOOL);
 const commandsOf = (action: Action): string[] | string =>
   'malformed' in action
     ? action.malformed
-    : action.calls.map((call) => (call.kind === 'bash' ? call.command : `submit:${call.submission}`));
+    : action.calls.map((call) =>
+        call.kind === 'bash'
+          ? call.command
+          : call.kind === 'submit'
+            ? `submit:${call.submission}`
+            : call.tool.name,
+      );
 
 /** CPU time of this thread, which the load of the machine does not affect. */
 function cpuMs(run: () => void): number {
@@ -60,10 +68,10 @@ describe('one fenced block', () => {
 
   test('if thoughts are separate, the end tag is text everywhere', () => {
     const message: Message = { role: 'assistant', content: '```bash\nls\n```\nThen </think> is closed.' };
-    expect(commandsOf(parseAction(message, 'fenced', true))).toEqual(['ls']);
-    expect(commandsOf(parseAction({ ...message, reasoning_content: 'hm' }, 'fenced'))).toEqual(['ls']);
+    expect(commandsOf(parseAction(message, FENCED, true))).toEqual(['ls']);
+    expect(commandsOf(parseAction({ ...message, reasoning_content: 'hm' }, FENCED))).toEqual(['ls']);
     const begun = { ...message, content: '<think>\n```bash\nrm\n```\n</think>\n```bash\nls\n```' };
-    expect(commandsOf(parseAction(begun, 'fenced', true))).toEqual(['ls']);
+    expect(commandsOf(parseAction(begun, FENCED, true))).toEqual(['ls']);
   });
 
   test.each([
@@ -146,7 +154,7 @@ describe('tool calls', () => {
     ['<think>perhaps <tool_call>?</think>no', /^it calls no tool/],
     ['a tool call', /^it calls no tool/],
   ])('the model gets the reason why a call is unreadable: %s', (content, reason) => {
-    const action = parseAction({ role: 'assistant', content }, 'tool');
+    const action = parseAction({ role: 'assistant', content }, TOOL);
     expect(action).toMatchObject({ malformed: expect.stringMatching(reason), badArguments: false });
   });
   test('a long tool name is shortened in the message', () => {
@@ -163,9 +171,9 @@ describe('tool calls', () => {
 });
 
 test('tools are offered in tool mode only; a submission only if it is the patch', () => {
-  expect(toolDefinitions('fenced', 'tree')).toEqual([]);
+  expect(toolDefinitions({ ...FENCED, patch_source: 'tree' })).toEqual([]);
   const parameters = (source: 'tree' | 'submission') =>
-    toolDefinitions('tool', source)[1]?.function.parameters;
+    toolDefinitions({ ...TOOL, patch_source: source })[1]?.function.parameters;
   expect(parameters('tree')).toMatchObject({ properties: {}, required: [] });
   expect(parameters('submission')).toMatchObject({ required: ['submission'] });
 });

@@ -43,8 +43,11 @@ export type Executed =
   | { submitted: { text: string | null } }
   | { submitted: null; observation: string; result: CommandResult };
 
-/** `script`: what the shell runs, if not the command alone. `rawBytes`: most bytes of raw output; the command then never submits. */
-type Execution = { script?: string; rawBytes?: number };
+/**
+ * `script`: what the shell runs, if not the command alone. `label`: how the record shows it. `rawBytes`: most bytes of raw output; the
+ * command then never submits.
+ */
+type Execution = { script?: string; label?: string; rawBytes?: number };
 
 /** Throws the errors of {@link Shell.run}; even then `turn` contains the record of the command. */
 export async function executeCommand(
@@ -52,11 +55,14 @@ export async function executeCommand(
   turn: Turn,
   command: string,
   timeoutSeconds: number,
-  { script = command, rawBytes = 0 }: Execution = {},
+  { script = command, rawBytes = 0, label = command }: Execution = {},
 ): Promise<Executed> {
   const { config } = state.task;
-  const captureBytes = Math.max(rawBytes, outputCap(config.observation_limit, config.patch_source));
-  const result = await runCommand(state, turn, { command, script, timeoutSeconds, captureBytes });
+  const captureBytes = Math.max(
+    rawBytes,
+    outputCap(config.observation_limit, config.patch_source, state.prompts),
+  );
+  const result = await runCommand(state, turn, { command: label, script, timeoutSeconds, captureBytes });
   const submitted = rawBytes === 0 ? parseSubmission(result, config.patch_source) : null;
   if (submitted) return { submitted };
   const observation = renderObservation(result, {
@@ -72,10 +78,7 @@ type Run = { command: string; script: string; timeoutSeconds: number; captureByt
 
 async function runCommand(state: CommandState, turn: Turn, run: Run): Promise<CommandResult> {
   const { command, script, timeoutSeconds, captureBytes } = run;
-  const started = performance.now();
-  const record: CommandRecord = { command, exit_code: null, seconds: 0, output_bytes: 0, note: null };
-  turn.commands.push(record);
-  try {
+  return await recordCommand(state, turn, command, async (record) => {
     const result = await state.deps.shell.run(script, {
       timeoutMs: Math.max(1, Math.ceil(timeoutSeconds * 1000)),
       maxOutputBytes: captureBytes,
@@ -85,13 +88,29 @@ async function runCommand(state: CommandState, turn: Turn, run: Run): Promise<Co
     record.output_bytes = result.outputBytes;
     record.note = result.note;
     return result;
+  });
+}
+
+/** Adds the record of one command or call to the turn, which `work` completes. */
+export async function recordCommand<T>(
+  state: CommandState,
+  turn: Turn,
+  command: string,
+  work: (record: CommandRecord) => Promise<T>,
+): Promise<T> {
+  const started = performance.now();
+  const record: CommandRecord = { command, exit_code: null, seconds: 0, output_bytes: 0, note: null };
+  turn.commands.push(record);
+  try {
+    return await work(record);
   } finally {
     record.seconds = (performance.now() - started) / 1000;
     state.commandSeconds += record.seconds;
   }
 }
 
-function countRepeats(state: CommandState, command: string): number {
+/** Returns how often the command ran in a row; 0 below the limit from which the model is warned. */
+export function countRepeats(state: CommandState, command: string): number {
   const { collapse_limit: limit } = state.task.config;
   state.repeats = command === state.lastCommand ? state.repeats + 1 : 1;
   state.lastCommand = command;

@@ -2,6 +2,7 @@
 import type { CommandResult } from '@swefarm/sandbox';
 import type { AnswerContent, InputError, SessionAnswer, SessionInput, Turn } from '@swefarm/shared';
 import type { AgentDeps } from './agent.ts';
+import { quoted } from './editor/files.ts';
 import { type CommandState, executeCommand } from './execute.ts';
 
 /** Files and patch of the sandbox. Failures that the driver or the sandbox's code caused are returned. */
@@ -91,8 +92,6 @@ function scriptOf({ command, cwd, env = {} }: Command): string {
   if (cwd !== undefined) lines.unshift(`cd -- ${quoted(cwd)} || exit`);
   return [...lines, command].join('\n');
 }
-
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** Returns head and tail of an output, together at most `limit` bytes. */
 function rawOutput(

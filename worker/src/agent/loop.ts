@@ -14,15 +14,17 @@ import {
 } from '@swefarm/shared';
 import { type Action, type Call, parseAction } from './actions.ts';
 import type { AgentDeps, AgentEnd, AgentTask, PolicyReply } from './agent.ts';
-import { endOf, executeCommand } from './execute.ts';
+import { endOf } from './execute.ts';
+import { executeCall } from './executecall.ts';
 import { openPrompts } from './prompts.ts';
+import { readSources } from './sources.ts';
 import { addMessage, openRolloutState, type RolloutState } from './state.ts';
 
 /** Throws RolloutFailure of policy and sandbox, UsageError for a bad prompt set, the signal's reason when aborted. */
 export async function runMiniAgent(task: AgentTask, deps: AgentDeps): Promise<AgentEnd> {
   deps.signal.throwIfAborted();
   const prompts = await openPrompts(task.config, task.workdir);
-  using state = openRolloutState(task, deps, prompts);
+  using state = openRolloutState(task, deps, prompts, await readSources(task, deps));
   try {
     for (;;) {
       deps.beforeTurn?.(state.trajectory);
@@ -94,7 +96,7 @@ async function takeTurn(state: RolloutState): Promise<Stop | null> {
     state.deps.onAnswer?.(state.trajectory);
     state.cut = reply.finish_reason === 'length';
     const apart = state.deps.policy.config.token_mode === 'token-in';
-    const action = parseAction(reply.message, state.task.config.action, apart);
+    const action = parseAction(reply.message, state.task.config, apart);
     if (state.cut || 'malformed' in action) return reject(state, reply.message, action);
     state.malformedInARow = 0;
     return await act(state, turn, action.calls);
@@ -193,7 +195,7 @@ async function act(state: RolloutState, turn: Turn, calls: readonly Call[]): Pro
     if (call.kind === 'submit') return { exit_status: 'submitted', submission: call.submission };
     if (state.remainingSeconds() <= 0) return stopAt('time_limit');
     const timeoutSeconds = Math.min(state.task.config.step_timeout, state.remainingSeconds());
-    const done = await executeCommand(state, turn, call.command, timeoutSeconds);
+    const done = await executeCall(state, turn, call, timeoutSeconds);
     if (done.submitted) return { exit_status: 'submitted', submission: done.submitted.text };
     addMessage(state, done.observation, call.toolCallId);
   }

@@ -1,16 +1,23 @@
 /** Renders the output of a command for the model, and detects the submit sentinel. */
 import type { CommandResult } from '@swefarm/sandbox';
-import { type Prompts, SENTINEL } from './prompts.ts';
+import { SENTINEL } from '@swefarm/shared';
+import type { Prompts } from './prompts.ts';
 
 /** Maximum bytes of a UTF-8 character. */
 const BYTES_PER_CHARACTER = 4;
 /** Maximum captured bytes of a submission. Patches over 10 MB earn nothing, and the shell must capture more than that to detect them. */
+/** Captured bytes for a template that shortens the output itself; it sees the head and the tail of a longer one. */
+const TEMPLATE_BYTES = 1024 ** 2;
 const SUBMISSION_BYTES = 11 * 1024 ** 2;
 const SENTINELS = [SENTINEL, 'MINI_SWE_AGENT_FINAL_OUTPUT'];
 
 /** Returns how many bytes of output a shell must capture: enough for {@link renderObservation}, and for a patch that is the submission. */
-export function outputCap(observationLimit: number, patchSource: 'tree' | 'submission'): number {
-  const shown = observationLimit * BYTES_PER_CHARACTER;
+export function outputCap(
+  observationLimit: number,
+  patchSource: 'tree' | 'submission',
+  { shortens }: Pick<Prompts, 'shortens'>,
+): number {
+  const shown = Math.max(observationLimit * BYTES_PER_CHARACTER, shortens ? TEMPLATE_BYTES : 0);
   return patchSource === 'submission' ? Math.max(shown, SUBMISSION_BYTES) : shown;
 }
 
@@ -25,9 +32,17 @@ export function renderObservation(
     notes.push(prompts.render('timed_out', { seconds: Math.round(options.timeoutSeconds * 10) / 10 }));
   } else if (result.note !== null) notes.push(prompts.render(result.note));
   if (options.repeats > 0) notes.push(prompts.render('collapse', { count: options.repeats }));
+  const elision = (left: string) => prompts.render('elision', { left_out: left });
+  if (prompts.shortens) {
+    const { head, tail } = result;
+    const output = Buffer.concat([head, tail ?? Buffer.alloc(0)]).toString('utf8');
+    const values = { returncode: result.exitCode ?? -1, output, notes: notes.join('\n') };
+    const shown = Buffer.from(prompts.render('observation', values));
+    return headAndTail({ head: shown, tail: null, outputBytes: shown.length }, 2 * options.limit, elision);
+  }
   const text = prompts.render('observation', {
     returncode: result.exitCode ?? -1,
-    output: headAndTail(result, options.limit, (left) => prompts.render('elision', { left_out: left })),
+    output: headAndTail(result, options.limit, elision),
     notes: notes.map((note) => `\n${note}`).join(''),
   });
   return detached(text);

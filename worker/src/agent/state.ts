@@ -4,11 +4,13 @@ import { effectiveSampling, type Message, type ToolDefinition } from '@swefarm/s
 import { toolDefinitions } from './actions.ts';
 import type { AgentDeps, AgentTask } from './agent.ts';
 import { type Pause, startDeadline } from './deadline.ts';
-import { type CommandState, NO_COMMANDS } from './execute.ts';
+import { NO_COMMANDS } from './execute.ts';
+import type { CallState } from './executecall.ts';
 import type { Prompts } from './prompts.ts';
+import type { Sources } from './sources.ts';
 
 export type RolloutState = Disposable &
-  CommandState & {
+  CallState & {
     readonly task: AgentTask;
     readonly deps: AgentDeps;
     readonly tools: readonly ToolDefinition[];
@@ -22,7 +24,12 @@ export type RolloutState = Disposable &
   };
 
 /** Starts the clock and begins the history with two messages. Dispose the state to stop the clock. */
-export function openRolloutState(task: AgentTask, deps: AgentDeps, prompts: Prompts): RolloutState {
+export function openRolloutState(
+  task: AgentTask,
+  deps: AgentDeps,
+  prompts: Prompts,
+  sources: Sources,
+): RolloutState {
   const { config, instance } = task;
   const { config: policy } = deps.policy;
   const values = {
@@ -30,9 +37,10 @@ export function openRolloutState(task: AgentTask, deps: AgentDeps, prompts: Prom
     instance_id: instance.shown_id ?? instance.instance_id,
     repo: instance.repo,
     hints_text: instance.hints_text,
+    ...sources,
   };
   const pictures = config.pictures === 'send' ? (instance.pictures ?? []) : [];
-  const tools = toolDefinitions(config.action, config.patch_source);
+  const tools = toolDefinitions(config);
   const clock = startClock(config.time_limit, deps.policy.pause, deps.signal);
   return {
     task,
@@ -61,6 +69,7 @@ export function openRolloutState(task: AgentTask, deps: AgentDeps, prompts: Prom
     ...clock,
     malformedInARow: 0,
     badArguments: false,
+    editor: null,
     ...NO_COMMANDS,
   };
 }

@@ -19,6 +19,7 @@ import type {
   RolloutJob,
   RunRecord,
   Trajectory,
+  Variant,
   WorkerConfig,
 } from '@swefarm/shared';
 import type { Admission } from '../admission/admission.ts';
@@ -150,6 +151,8 @@ export class Trace {
   testLog: Buffer | null = null;
   evalScript: string | null = null;
   facts: RewardFacts | null = null;
+  /** Prompt set and toolset of the rollout; null: the run has none. */
+  variant: Variant | null = null;
   /** Only for agents that come as programs. */
   agent: InstalledAgent | null = null;
   outputs: AgentOutput[] | null = null;

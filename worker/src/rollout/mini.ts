@@ -9,6 +9,7 @@ import type { Task } from './context.ts';
 import { type OpenedAgent, recordTurn, showTurn } from './openedagent.ts';
 import { openPace, policyDeps } from './policydeps.ts';
 import type { Staleness } from './staleness.ts';
+import { variantOf } from './variant.ts';
 
 /** Throws RolloutFailure `instance_invalid` (no policy, or pictures that cannot be sent) or `policy_bad_request` (no endpoint). */
 export async function openMini(
@@ -20,13 +21,15 @@ export async function openMini(
   if (!run.policy)
     throw new RolloutFailure('instance_invalid', 'the run names no policy endpoint for agent mini');
   requireShownPictures(task, run.policy);
+  const { config, variant } = variantOf(run, instance);
+  task.trace.variant = variant;
   using stack = new DisposableStack();
   const followed = stack.use(await services.policies.follow(run.policy));
   const pause = stack.use(unionOf(followed.pause, ...(permit ? [permit.pause] : [])));
   const policy = stack.use(openPolicy(run.policy, policyDeps(task, { ...followed, pause }, permit)));
   const pace = openPace(task, policy);
   const recorded = await task.turns.read();
-  let pause = policy.pause;
+  let clockPause = policy.pause;
   const owned = stack.move();
   return {
     async work({ container, shell }) {
@@ -43,9 +46,9 @@ export async function openMini(
           );
         },
       });
-      ({ pause } = replay.policy);
+      clockPause = replay.policy.pause;
       const end = await runMiniAgent(
-        { instance, config: run.agent, workdir: container.workdir },
+        { instance, config, workdir: container.workdir },
         {
           shell,
           policy: replay.policy,
@@ -65,7 +68,7 @@ export async function openMini(
       replay.requireOver();
       return end;
     },
-    pausedSeconds: () => pause.seconds(),
+    pausedSeconds: () => clockPause.seconds(),
     policyPace: pace.of,
     [Symbol.dispose]: () => owned.dispose(),
   };

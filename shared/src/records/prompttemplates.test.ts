@@ -1,6 +1,6 @@
-import { UsageError } from '@swefarm/shared';
 import { expect, test } from 'vitest';
-import { parseTemplate, renderTemplate } from './prompts.ts';
+import { UsageError } from '../failures/errors.ts';
+import { parseTemplate, renderTemplate } from './prompttemplates.ts';
 
 const render = (text: string, values: Record<string, string | number>) =>
   renderTemplate(parseTemplate('t.md', text, ['a', 'b']), values);

@@ -1,0 +1,201 @@
+/** Reads toolsets and prompt sets: those that come with swefarm, files of the user, and the YAML of mini-swe-agent. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseJinja } from '@swefarm/policy';
+import {
+  errorMessage,
+  type Instance,
+  jinjaValuesOf,
+  PromptSet,
+  parseTemplate,
+  parseYaml,
+  TEMPLATE_NAMES,
+  Toolset,
+  UsageError,
+  valuesOf,
+} from '@swefarm/shared';
+import type { z } from 'zod';
+import { asTree, type SettingsTree } from './settingstree.ts';
+
+type Kind<T> = {
+  flag: string;
+  folder: string;
+  schema: z.ZodType<T>;
+  /** Converts another form of the file. */
+  convert(tree: SettingsTree): SettingsTree;
+  check(set: T, where: string): void;
+};
+
+const DATA = fileURLToPath(new URL('../data/', import.meta.url));
+
+const TOOLSETS: Kind<Toolset> = {
+  flag: '--toolset (agent.toolset)',
+  folder: join(DATA, 'toolsets'),
+  schema: Toolset,
+  convert: (tree) => tree,
+  check: ({ prompts }, where) => checkTemplates(`${where}: prompts`, prompts, 'plain'),
+};
+
+const PROMPTS: Kind<PromptSet> = {
+  flag: '--prompts (agent.prompts)',
+  folder: join(DATA, 'prompts'),
+  schema: PromptSet,
+  convert: fromMiniSweAgent,
+  check: ({ templates, engine }, where) => checkTemplates(`${where}: templates`, templates, engine),
+};
+
+const FILE = /\.(ya?ml|json)$/;
+const shippedIn = (folder: string): string[] =>
+  readdirSync(folder)
+    .filter((name) => FILE.test(name))
+    .map((name) => basename(name, extname(name)))
+    .sort();
+
+export const shippedToolsets = (): string[] => shippedIn(TOOLSETS.folder);
+
+/**
+ * Returns the toolsets of a setting: names or files with weights (`edit=0.5,own.yaml=0.5`), a set, or a list of them. Throws UsageError with
+ * file and field of each mistake.
+ */
+export const toolsetsOf = (given: unknown): Toolset[] => setsOf(given, TOOLSETS);
+
+/** As {@link toolsetsOf}. Returns the name of a set of the worker, or a folder of workers, as it is. */
+export function promptSetsOf(given: unknown): unknown {
+  const isOfWorker =
+    typeof given === 'string' &&
+    !/[=,]/.test(given) &&
+    !FILE.test(given) &&
+    !shippedIn(PROMPTS.folder).includes(given);
+  return isOfWorker ? given : setsOf(given, PROMPTS);
+}
+
+type Named = Pick<Instance, 'instance_id' | 'prompts' | 'toolset'>;
+
+/**
+ * Adds to the settings of an agent the shipped sets that rows and prompt sets name and the run lacks, with weight 0. Throws UsageError for
+ * a name that neither the run nor swefarm has.
+ */
+export function withNamedSets(agent: SettingsTree, instances: readonly Named[]): SettingsTree {
+  if ((agent.type ?? 'mini') !== 'mini') return agent;
+  const prompts = withNames(agent.prompts, instances, 'prompts', PROMPTS);
+  const sets = Array.isArray(prompts) ? (prompts as PromptSet[]) : [];
+  const bySet = sets.map(({ name, toolset }) => ({ instance_id: `prompt set ${name}`, toolset }));
+  const toolset = withNames(agent.toolset, [...instances, ...bySet], 'toolset', TOOLSETS);
+  if (prompts === agent.prompts && toolset === agent.toolset) return agent;
+  if (Array.isArray(toolset) && (agent.action ?? 'tool') !== 'tool')
+    throw new UsageError(`--action (agent.action): rows name toolsets, which need the action tool`);
+  return { ...agent, prompts, toolset, ...(Array.isArray(toolset) ? { action: 'tool' } : {}) };
+}
+
+/** Returns the sets with the named ones that were missing; `given` if none were. A run without sets draws what it would have used. */
+function withNames<T extends { name: string }>(
+  given: unknown,
+  named: readonly { instance_id: string; prompts?: string | undefined; toolset?: string | undefined }[],
+  key: 'prompts' | 'toolset',
+  kind: Kind<T>,
+): unknown {
+  const known = new Map((Array.isArray(given) ? (given as T[]) : []).map((set) => [set.name, set]));
+  const before = known.size;
+  for (const one of named) {
+    const name = one[key];
+    if (name === undefined || known.has(name)) continue;
+    const shipped = knownIn(kind);
+    if (!shipped.includes(name))
+      throw new UsageError(
+        `${one.instance_id}: ${key}: the run has no set "${name}"; give its file to ${kind.flag}, or name one that comes with swefarm: ${shipped.join(', ')}`,
+      );
+    known.set(name, readSet(name, '0', kind));
+  }
+  return known.size === before ? given : [...known.values()];
+}
+
+const knownIn = <T>(kind: Kind<T>): string[] => [
+  ...(kind.folder === PROMPTS.folder ? ['default'] : []),
+  ...shippedIn(kind.folder),
+];
+
+function setsOf<T extends { name: string; weight: number }>(given: unknown, kind: Kind<T>): T[] {
+  const list = typeof given === 'string' ? given.split(',') : Array.isArray(given) ? given : [given];
+  const sets = list.map((one: unknown) => {
+    if (typeof one !== 'string') return parseSet(one, kind.flag, kind);
+    const { name, weight } = /^(?<name>.+?)(?:=(?<weight>[\d.]+))?$/s.exec(one.trim())?.groups ?? {};
+    return readSet(name ?? '', weight, kind);
+  });
+  const names = sets.map(({ name }) => name);
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice !== undefined)
+    throw new UsageError(`${kind.flag}: two sets have the name "${twice}"; give one of them another name`);
+  if (sets.length > 0 && !sets.some(({ weight }) => weight > 0))
+    throw new UsageError(`${kind.flag}: every weight is 0; give at least one set a weight above 0`);
+  return sets;
+}
+
+function readSet<T>(name: string, weight: string | undefined, kind: Kind<T>): T {
+  if (name === 'default' && kind.folder === PROMPTS.folder)
+    return parseSet({ name, ...(weight === undefined ? {} : { weight: Number(weight) }) }, kind.flag, kind);
+  const isShipped = shippedIn(kind.folder).includes(name);
+  const path = isShipped ? join(kind.folder, `${name}.yaml`) : name;
+  const where = `${kind.flag}: ${name}`;
+  let tree: unknown;
+  try {
+    tree = parseYaml(readFileSync(path, 'utf8'));
+  } catch (error) {
+    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    const hint = `no such file, and no set of this name comes with swefarm (${knownIn(kind).join(', ')})`;
+    throw new UsageError(`${where}: ${missing ? hint : errorMessage(error)}`, { cause: error });
+  }
+  if (asTree(tree) !== tree) throw new UsageError(`${where}: expected a mapping of keys`);
+  const set = kind.convert(asTree(tree));
+  const own = basename(name, extname(name));
+  return parseSet(
+    { name: own, ...set, ...(weight === undefined ? {} : { weight: Number(weight) }) },
+    where,
+    kind,
+  );
+}
+
+function parseSet<T>(tree: unknown, where: string, kind: Kind<T>): T {
+  const parsed = kind.schema.safeParse(tree);
+  if (parsed.success) {
+    kind.check(parsed.data, where);
+    return parsed.data;
+  }
+  const problems = parsed.error.issues.map(
+    ({ path, message }) => `${path.join('.') || 'the set'}: ${message}`,
+  );
+  throw new UsageError(`${where}: ${problems.join('; ')} (fields: docs/prompts.md)`);
+}
+
+function checkTemplates(
+  where: string,
+  templates: Readonly<Record<string, string>>,
+  engine: PromptSet['engine'],
+) {
+  for (const [name, text] of Object.entries(templates)) {
+    const source = `${where}.${name}`;
+    if (!TEMPLATE_NAMES.has(name))
+      throw new UsageError(`${source}: no such template; known: ${[...TEMPLATE_NAMES].join(', ')}`);
+    if (engine === 'jinja') parseJinja(source, text, jinjaValuesOf(name));
+    else parseTemplate(source, text, valuesOf(name));
+  }
+}
+
+/** Returns the texts of a configuration of mini-swe-agent, version 1 or 2, as a prompt set; its limits and its environment are not read. */
+function fromMiniSweAgent(tree: SettingsTree): SettingsTree {
+  const agent = asTree(tree.agent);
+  if (agent.system_template === undefined) return tree;
+  const model = asTree(tree.model);
+  const error = model.format_error_template ?? agent.format_error_template;
+  const templates = {
+    system: agent.system_template,
+    instance: agent.instance_template,
+    observation: model.observation_template ?? agent.action_observation_template,
+    format_error: error,
+    token_cut: error,
+  };
+  return {
+    engine: 'jinja',
+    templates: Object.fromEntries(Object.entries(templates).filter(([, text]) => text !== undefined)),
+  };
+}
