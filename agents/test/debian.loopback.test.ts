@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
+import { readdir, readFile } from 'node:fs/promises';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -10,7 +10,11 @@ import { runProgram } from '../src/install/run.ts';
 
 const signal = new AbortController().signal;
 const files = new Map<string, Buffer>();
-const server = createServer((request, response) => {
+/** The request for slow.deb, which is never answered; lost.deb is refused after it has come. */
+const slow = Promise.withResolvers<ServerResponse>();
+const server = createServer(async (request, response) => {
+  if (request.url === '/slow.deb') return slow.resolve(response);
+  if (request.url === '/lost.deb') await slow.promise;
   const found = files.get(request.url ?? '');
   response.writeHead(found ? 200 : 404).end(found);
 });
@@ -56,4 +60,13 @@ test('a package with another hash everywhere is refused with its sources', async
   await expect(unpacking).rejects.toThrow(
     /greeting 1\.0 .*\/gone\/pool\S+: HTTP 404; .*\/changed\/pool\S+: the hash differs/,
   );
+});
+
+test('after a failed package nothing is written any more', async () => {
+  const folder = temporaryFolder();
+  const both = ['lost', 'slow'].map((name) => ({ ...wanted, name, file: `${name}.deb` }));
+  const unpacking = unpackDebian(both, folder, [root], signal);
+  await expect(unpacking).rejects.toThrow(/cannot fetch the Debian package lost 1\.0/);
+  await expect.poll(async () => (await slow.promise).destroyed).toBe(true);
+  expect(await readdir(folder)).toEqual([]);
 });

@@ -189,6 +189,18 @@ test('a bad lock file is named with its field', async () => {
   await expect(bad({ drop: ['a/../../b'] })).rejects.toThrow(/lock\.json: drop\.0: expected a path below/);
 });
 
+test('an answer of npm that cannot be used is not a mistake of the lock', async () => {
+  const npm = join(folder, 'bin/npm');
+  mkdirSync(join(folder, 'bin'));
+  writeFileSync(npm, '#!/bin/sh\necho "[]"', { mode: 0o755 });
+  vi.stubEnv('PATH', `${join(folder, 'bin')}:${process.env.PATH}`);
+  const one = { path: 'x', name: 'agent', version: '1.0.0', integrity: integrityOf(Buffer.from('x')) };
+  await expect(install(cardWith({ requests: {}, packages: [one] }))).rejects.toMatchObject({
+    code: 'build_step',
+    message: expect.stringMatching(/^npm pack answered in another form than expected \(\S+ ?\S*: /),
+  });
+});
+
 test('a card without a lock takes a folder', async () => {
   const path = cardWith({});
   rmSync(join(folder, 'lock.json'));

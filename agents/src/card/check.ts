@@ -1,7 +1,7 @@
 /** Rules of a card that its schema cannot express: placeholders and the values of options. */
 import { type AgentCard, nearest } from '@swefarm/shared';
 import { isPlain } from './options.ts';
-import { BUILT_IN, placeholdersOf } from './template.ts';
+import { BUILT_IN, placeholdersOf, TASK_FILE } from './template.ts';
 
 /** Stands alone in `command`, where the arguments of options are inserted. */
 export const OPTIONS = '{options}';
@@ -27,6 +27,7 @@ export function problemsOf(card: AgentCard): Problem[] {
     ),
     ...Object.entries(card.options).flatMap(([name, option]) => optionProblems(name, option)),
     ...repeatedNames(card),
+    ...repeatedFiles(card),
   ];
 }
 
@@ -91,4 +92,17 @@ function repeatedNames({ outputs }: AgentCard): Problem[] {
       ? [{ field: `outputs[${at}].as`, message: `"${as}" is the name of an earlier output` }]
       : [],
   );
+}
+
+/** Two files of one path in {home}: the later would replace the earlier. A file of the card may lie in a folder. */
+function repeatedFiles({ files, options }: AgentCard): Problem[] {
+  const inHome = Object.keys(files).flatMap((path) => /^\{home\}\/+([^/]+)/.exec(path)?.[1] ?? []);
+  const taken = new Set([TASK_FILE, ...inHome]);
+  return Object.entries(options).flatMap(([name, { file }]): Problem[] => {
+    if (file === undefined) return [];
+    const isTaken = taken.has(file);
+    taken.add(file);
+    const message = `{home}/${file} is the task, a file of the card, or of an earlier option; choose another name`;
+    return isTaken ? [{ field: `options.${name}.file`, message }] : [];
+  });
 }

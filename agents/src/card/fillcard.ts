@@ -3,7 +3,7 @@ import { type AgentCard, RolloutFailure } from '@swefarm/shared';
 import { mountPath } from '../bundle.ts';
 import { OPTIONS } from './check.ts';
 import { allOptions, isPlain, type OptionFiles, type OptionValues, requireFileOptions } from './options.ts';
-import { type BuiltIn, fillText, placeholdersOf } from './template.ts';
+import { type BuiltIn, fillText, placeholdersOf, TASK_FILE } from './template.ts';
 
 /** Values of a rollout. Paths are absolute paths inside the sandbox. */
 export type StartValues = {
@@ -58,7 +58,7 @@ export function fillCard(
   const additions = Object.entries(options).flatMap(
     ([name, value]) => card.options[name]?.when[String(value)] ?? [],
   );
-  const taskFile = `${values.home}/task.md`;
+  const taskFile = `${values.home}/${TASK_FILE}`;
   const all: Record<BuiltIn, string | number> = {
     ...values,
     // No argument of a program can contain a null byte.

@@ -80,6 +80,21 @@ test.each<[string, object, RegExp]>([
     /options\.on\.when\.yes: expected a value of the type of true/,
   ],
   [
+    'a file of an option that is the task',
+    { options: { own: { default: '', help: '', file: 'task.md' } } },
+    /options\.own\.file: \{home\}\/task\.md is the task/,
+  ],
+  [
+    'a file of an option that is a folder of the card',
+    { files: { '{home}/own/a': '' }, options: { own: { default: '', help: '', file: 'own' } } },
+    /options\.own\.file: \{home\}\/own is the task, a file of the card/,
+  ],
+  [
+    'two options with one file',
+    { options: { a: { default: '', help: '', file: 'own' }, b: { default: '', help: '', file: 'own' } } },
+    /options\.b\.file: \{home\}\/own is/,
+  ],
+  [
     'two outputs of one name',
     { outputs: [CARD.outputs[0], CARD.outputs[0]] },
     /outputs\[1\]\.as: "log" is the name of an earlier output/,

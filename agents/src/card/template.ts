@@ -20,6 +20,9 @@ export const BUILT_IN = [
 ] as const;
 export type BuiltIn = (typeof BUILT_IN)[number];
 
+/** Name of the file with the task, in {home}. */
+export const TASK_FILE = 'task.md';
+
 const PLACEHOLDER = /\{\{|\{([a-z][a-z0-9_]*)\}/g;
 
 /** Returns the names of the placeholders of a text, in their order. */

@@ -1,4 +1,5 @@
-/** What every kind of lock file has in common. */
+/** What every kind of lock file has in common, and how its contents and the answers of installers are checked. */
+import { SwefarmError } from '@swefarm/shared';
 import { z } from 'zod';
 
 /** The fields that all lock files have. `version`: of the agent. */
@@ -28,3 +29,17 @@ export type RelockOptions = {
 export const SafePath = z
   .string()
   .regex(/^(?!\/)(?!(.*\/)?\.\.(\/|$)).+$/, { error: 'expected a path below the bundle' });
+
+/** Returns the first problem that a schema found, with its field. */
+export const describeIssue = ({ issues: [issue] }: z.ZodError): string =>
+  `${issue?.path.join('.') || 'the file'}: ${issue?.message}`;
+
+/** Checks what a program answered. Throws SwefarmError build_step, which names program and field. */
+export function requireAnswer<T>(program: string, schema: z.ZodType<T>, answer: unknown): T {
+  const read = schema.safeParse(answer);
+  if (read.success) return read.data;
+  throw new SwefarmError(
+    'build_step',
+    `${program} answered in another form than expected (${describeIssue(read.error)}): try another version of it`,
+  );
+}

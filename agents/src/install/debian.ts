@@ -34,7 +34,7 @@ export const debianSources = async (snapshot: string): Promise<string[]> => [
 ];
 
 /**
- * Unpacks packages into a folder.
+ * Unpacks packages into a folder. When it has failed, nothing writes into the folder any more.
  *
  * @throws UnusableError if no source has a package with the hash of the lock; the reason of the signal
  */
@@ -46,16 +46,20 @@ export async function unpackDebian(
 ): Promise<void> {
   await mkdir(root, { recursive: true });
   const waiting = [...packages];
+  const failed = new AbortController();
+  const stop = AbortSignal.any([signal, failed.signal]);
   const work = async (): Promise<void> => {
     for (let next = waiting.shift(); next; next = waiting.shift()) {
-      const bytes = await fetchPackage(next, sources, signal);
+      const bytes = await fetchPackage(next, sources, stop);
       const path = join(root, basename(next.file));
       await writeFile(path, bytes);
-      await unpack(path, bytes, root, signal);
+      await unpack(path, bytes, root, stop);
       await rm(path);
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  const working = Array.from({ length: AT_ONCE }, () => work().catch((error) => failed.abort(error)));
+  await Promise.all(working);
+  stop.throwIfAborted();
 }
 
 async function fetchPackage(

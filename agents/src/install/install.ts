@@ -2,32 +2,40 @@
 import { createHash } from 'node:crypto';
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import { type AgentCard, tryParseJson, UsageError } from '@swefarm/shared';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { type Bundle, mountPath } from '../bundle.ts';
 import { lockPath, readCard } from '../card/readcard.ts';
 import { installBundle } from '../store/store.ts';
-import { type BuildContext, LockFrame, type RelockOptions } from './builder.ts';
+import { type BuildContext, describeIssue, LockFrame, type RelockOptions } from './builder.ts';
 import { lockPython } from './lockpython.ts';
 import { buildNpm, lockNpm, NpmLock } from './npm.ts';
 import { buildPython } from './python.ts';
 import { PythonLock } from './pythonlock.ts';
 
-type Kind = {
-  build: (lock: unknown, folder: string, context: BuildContext) => Promise<void>;
+/** A lock file that was read. */
+type Lock = {
+  build: (folder: string, context: BuildContext) => Promise<void>;
   /** Resolves the lock again for a version of the agent. */
-  relock: (lock: unknown, options: RelockOptions) => Promise<object>;
+  relock: (options: RelockOptions) => Promise<object>;
 };
+/** Reads the contents of a lock file. Throws ZodError. */
+type ReadLock = (value: unknown) => Lock;
 
-const kind = <Lock>(
-  schema: z.ZodType<Lock>,
-  build: (lock: Lock, folder: string, context: BuildContext) => Promise<void>,
-  relock: (lock: Lock, options: RelockOptions) => Promise<object>,
-): Kind => ({
-  build: (lock, folder, context) => build(schema.parse(lock), folder, context),
-  relock: (lock, options) => relock(schema.parse(lock), options),
-});
+const kind =
+  <Contents>(
+    schema: z.ZodType<Contents>,
+    build: (lock: Contents, folder: string, context: BuildContext) => Promise<void>,
+    relock: (lock: Contents, options: RelockOptions) => Promise<object>,
+  ): ReadLock =>
+  (value) => {
+    const lock = schema.parse(value);
+    return {
+      build: (folder, context) => build(lock, folder, context),
+      relock: (options) => relock(lock, options),
+    };
+  };
 
-const KINDS: Readonly<Record<string, Kind>> = {
+const KINDS: Readonly<Record<string, ReadLock>> = {
   npm: kind(NpmLock, buildNpm, lockNpm),
   python: kind(PythonLock, buildPython, (lock, { version, source, signal }) =>
     lockPython(lock, version, source, signal),
@@ -66,39 +74,27 @@ export async function installCard(
     const done = await installBundle(dir, { name, lock: '', version: card.version, build }, signal);
     return { card, ...done };
   }
-  const { text, frame, kind } = await readLock(path);
+  const { text, version, build } = await readLock(path);
   const lock = createHash('sha256').update(text).digest('hex');
-  const build = async (folder: string) =>
-    await named(path, () => kind.build(JSON.parse(text), folder, context));
-  const done = await installBundle(dir, { name, lock, version: frame.version, build, again }, signal);
+  const building = (folder: string) => build(folder, context);
+  const done = await installBundle(dir, { name, lock, version, build: building, again }, signal);
   return { card, ...done };
 }
 
-async function readLock(
-  path: string,
-): Promise<{ text: string; frame: z.infer<typeof LockFrame>; kind: Kind }> {
+/** Throws UsageError with file, field and expectation. */
+async function readLock(path: string): Promise<Lock & { text: string; version: string }> {
   const text = await readFile(path, 'utf8');
-  const frame = LockFrame.safeParse(tryParseJson(text));
-  if (!frame.success) throw new UsageError(`${path}: ${describeIssue(frame.error)}`);
-  const kind = Object.hasOwn(KINDS, frame.data.kind) ? KINDS[frame.data.kind] : undefined;
-  if (kind) return { text, frame: frame.data, kind };
-  throw new UsageError(
-    `${path}: kind: expected ${Object.keys(KINDS).join(' or ')}, got "${frame.data.kind}"`,
-  );
-}
-
-/** Adds the path of a lock to the errors of its schema. */
-async function named<T>(path: string, action: () => Promise<T>): Promise<T> {
   try {
-    return await action();
+    const value = tryParseJson(text);
+    const { kind, version } = LockFrame.parse(value);
+    const read = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
+    if (read) return { text, version, ...read(value) };
+    throw new UsageError(`${path}: kind: expected ${Object.keys(KINDS).join(' or ')}, got "${kind}"`);
   } catch (error) {
-    if (!(error instanceof Error) || error.name !== 'ZodError') throw error;
-    throw new UsageError(`${path}: ${describeIssue(error as z.ZodError)}`, { cause: error });
+    if (!(error instanceof z.ZodError)) throw error;
+    throw new UsageError(`${path}: ${describeIssue(error)}`, { cause: error });
   }
 }
-
-const describeIssue = ({ issues: [issue] }: z.ZodError): string =>
-  `${issue?.path.join('.') || 'the file'}: ${issue?.message}`;
 
 /**
  * Resolves the lock file beside a card again and writes it. With a version, the card gets it too.
@@ -111,9 +107,9 @@ export async function relockCard(
 ): Promise<string> {
   const path = lockPath(cardPath);
   if (path === null) throw new UsageError(`card ${cardPath} has no lock.json beside it`);
-  const { text, frame, kind } = await readLock(path);
-  const wanted = version ?? frame.version;
-  const lock = await named(path, () => kind.relock(JSON.parse(text), { ...options, version: wanted }));
+  const read = await readLock(path);
+  const wanted = version ?? read.version;
+  const lock = await read.relock({ ...options, version: wanted });
   await writeFile(path, `${JSON.stringify(lock, null, 2)}\n`);
   const card = await readFile(cardPath, 'utf8');
   await writeFile(cardPath, card.replace(/^version: .*$/m, `version: ${wanted}`));

@@ -2,8 +2,10 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { tryParseJson } from '@swefarm/shared';
 import { z } from 'zod';
 import { digestOf } from '../store/contents.ts';
+import { requireAnswer } from './builder.ts';
 import { debianSources, unpackDebian } from './debian.ts';
 import { copyFolders, debianPython, pipOf, type RunPython, requireSource } from './python.ts';
 import type { PythonLock } from './pythonlock.ts';
@@ -152,7 +154,7 @@ async function resolveWheels(
   const fixed = ['--dry-run', '--ignore-installed', '--only-binary', ':all:', '--find-links', standIns];
   const files = ['--target', join(work, 'none'), '--report', report];
   await run([...pip, 'install', '--quiet', ...fixed, ...files, ...request.requirements]);
-  const { install } = Report.parse(JSON.parse(await readFile(report, 'utf8')));
+  const { install } = requireAnswer('pip install', Report, tryParseJson(await readFile(report, 'utf8')));
   return install
     .map(({ metadata: { name, version }, download_info }) => ({
       ...{ name: normal(name), version, sha256: download_info.archive_info.hashes.sha256 },

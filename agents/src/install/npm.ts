@@ -5,9 +5,9 @@ import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { errorMessage, UnusableError, UsageError } from '@swefarm/shared';
+import { errorMessage, tryParseJson, UnusableError, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
-import { type BuildContext, LockFrame, type RelockOptions, SafePath } from './builder.ts';
+import { type BuildContext, LockFrame, type RelockOptions, requireAnswer, SafePath } from './builder.ts';
 import { debianSources, unpackDebian } from './debian.ts';
 import { addLibraries } from './libraries.ts';
 import { resolveDebian, snapshotNow } from './lockpython.ts';
@@ -83,6 +83,8 @@ async function addOwnLibraries(
   }
 }
 
+const Packed = z.tuple([z.object({ filename: z.string() })]);
+
 async function fetchPackage(
   { name, version, integrity }: NpmLock['packages'][number],
   folder: string,
@@ -90,7 +92,7 @@ async function fetchPackage(
 ): Promise<string> {
   const options = ['--json', '--ignore-scripts', '--pack-destination', folder, '--loglevel=error'];
   const packed = await npm(['pack', `${name}@${version}`, ...options], folder, signal);
-  const [{ filename }] = z.tuple([z.object({ filename: z.string() })]).parse(JSON.parse(packed));
+  const [{ filename }] = requireAnswer('npm pack', Packed, tryParseJson(packed));
   const archive = join(folder, filename.replace(/^@/, '').replaceAll('/', '-'));
   const hash = createHash('sha512');
   await pipeline(createReadStream(archive), hash, { signal });
@@ -130,7 +132,7 @@ const LockedPackages = z.object({
 /**
  * Resolves the requests of a lock at the registry, without optional dependencies. The version of the agent replaces the version of the lock in the requests.
  *
- * @throws UnusableError `registry`
+ * @throws UnusableError `registry`; SwefarmError build_step if npm finds packages without a hash
  */
 export async function lockNpm(lock: NpmLock, { version, signal }: RelockOptions): Promise<NpmLock> {
   const requests = Object.fromEntries(
@@ -141,9 +143,8 @@ export async function lockNpm(lock: NpmLock, { version, signal }: RelockOptions)
     await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies: requests }));
     // Packages of another platform can be locked here too.
     await npm(['install', '--package-lock-only', '--ignore-scripts', '--force'], folder, signal);
-    const { packages } = LockedPackages.parse(
-      JSON.parse(await readFile(join(folder, 'package-lock.json'), 'utf8')),
-    );
+    const written = tryParseJson(await readFile(join(folder, 'package-lock.json'), 'utf8'));
+    const { packages } = requireAnswer('npm install', LockedPackages, written);
     const locked = Object.entries(packages).flatMap(
       ([path, { name, version: exact, integrity, optional }]) => {
         const own = name ?? path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
@@ -151,7 +152,8 @@ export async function lockNpm(lock: NpmLock, { version, signal }: RelockOptions)
       },
     );
     const libraries = lock.libraries && (await lockLibraries(lock.libraries, folder, signal));
-    return NpmLock.parse({ ...lock, version, requests, libraries, packages: locked });
+    const made = { ...lock, version, requests, libraries, packages: locked };
+    return requireAnswer('npm install', NpmLock, made);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -176,6 +176,8 @@ def openhands() -> Any:
         return Message(role="assistant", content=[TextContent(text="next")], tool_calls=[tool])
 
     use_sandboxes()
+    mark = tempfile.mkdtemp()
+    (Path(mark) / "own").write_text("secret\n")
     notes = "/testbed/notes.txt"
     llm = TestLLM.from_messages(
         [
@@ -188,6 +190,11 @@ def openhands() -> Any:
             call("file_editor", command="str_replace", path=notes, old_str="two", new_str="three"),
             call("file_editor", command="view", path=notes),
             call("file_editor", command="view", path="/testbed/nothing"),
+            # Files of this machine, seen from the folder of the copies and from the sandbox.
+            call("file_editor", command="view", path=f"/../../..{mark}/own"),
+            call("file_editor", command="create", path=f"/../../..{mark}/new/made", file_text="made\n"),
+            call("terminal", command=f"ln -s {mark} /tmp/link && echo theirs > {mark}/own && cat {mark}/new/made"),
+            call("file_editor", command="str_replace", path="/../../../tmp/link/own", old_str="theirs", new_str="changed"),
             call("terminal", command=f"cd /testbed && cat notes.txt && rm notes.txt && {APPLY}"),
             call("finish", message="done"),
         ]
@@ -211,7 +218,10 @@ def openhands() -> Any:
         check("listing", "/testbed/parse.py" in seen[4], True)
         check("view", "one" in seen[7] and "three" in seen[7], True)
         check("missing", "does not exist" in seen[8] and "swefarm-openhands" not in seen[8], True)
-        check("cat", seen[9].startswith("one\nthree\n"), True)
+        check("no way out", "does not exist" in seen[9] and "secret" not in seen[9] and seen[11].startswith("made\n"), True)
+        check("by a link", "changed" in seen[12], True)
+        check("this machine", [(file.name, file.read_text()) for file in Path(mark).iterdir()], [("own", "secret\n")])
+        check("cat", seen[13].startswith("one\nthree\n"), True)
         changes = [(c.status.value, str(c.path)) for c in workspace.git_changes("/testbed")]
         check("changes", ("UPDATED", "parse.py") in changes, True)
         diff = workspace.git_diff("parse.py")

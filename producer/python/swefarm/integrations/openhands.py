@@ -5,8 +5,10 @@ them by tools that work in the workspace of their conversation: ``use_sandboxes(
 
 from __future__ import annotations
 
+import posixpath
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 from shlex import quote
 from typing import Any, Optional, Sequence, Union
@@ -134,36 +136,52 @@ class _Terminal(ToolExecutor):
 
 
 class _FileEditor(ToolExecutor):
-    """The SDK's own editor over copies: the file is fetched before each action, and written back after an edit."""
+    """
+    The SDK's own editor over copies: the file is fetched before each action, and written back after an edit. The path is the model's and
+    names a file of the sandbox alone: its copy lies below the folder of the copies, whatever ``..`` and links the path has.
+    """
 
     def __init__(self, workspace: SwefarmWorkspace) -> None:
         self._workspace = workspace
         self._copies = f"{workspace.working_dir}/files"
         self._editor = FileEditorExecutor()
+        self._lock = threading.Lock()
 
     def __call__(self, action: FileEditorAction, conversation: Any = None) -> FileEditorObservation:
+        if not action.path.startswith("/"):
+            # The SDK would look for the file on this machine, to suggest a path.
+            return self._refused(action, f"Invalid `path` parameter: {action.path}. The path should be an absolute path.")
+        try:
+            # Actions may come side by side, and there is one folder of copies.
+            with self._lock:
+                return self._edit(action)
+        except (OSError, ValueError) as error:
+            return self._refused(action, str(error).replace(self._copies, ""))
+
+    def _edit(self, action: FileEditorAction) -> FileEditorObservation:
         sandbox, path = self._workspace.sandbox, action.path
-        copy = Path(self._copies + path)
+        copy = Path(self._copies + posixpath.normpath("/" + path.lstrip("/")))
         found = sandbox.run(f"stat -Lc '%f' -- {quote(path)} && readlink -f -- {quote(path)}", cwd="/").text.splitlines()
         mode = int(found[0], 16) if len(found) == 2 else None
-        if path.startswith("/") and mode is not None and mode >> 12 == 4:
+        if mode is not None and mode >> 12 == 4:
             return self._folder(action)
-        if path.startswith("/"):
-            shutil.rmtree(self._copies, ignore_errors=True)
-            copy.parent.mkdir(parents=True)
-            if mode is not None:
-                copy.write_bytes(sandbox.read(found[1]))
-        done = self._editor(action.model_copy(update={"path": str(copy) if path.startswith("/") else path}))
+        shutil.rmtree(self._copies, ignore_errors=True)
+        copy.parent.mkdir(parents=True)
+        if mode is not None:
+            copy.write_bytes(sandbox.read(found[1]))
+        done = self._editor(action.model_copy(update={"path": str(copy)}))
         if action.command != "view" and not done.is_error:
             sandbox.write(found[1] if mode is not None else path, copy.read_bytes(), (mode or 0o644) & 0o7777)
         update = {"path": path if done.path else None}
         content = [part.model_copy(update={"text": part.text.replace(self._copies, "")}) for part in done.content if hasattr(part, "text")]
         return done.model_copy(update={**update, "content": content})
 
+    def _refused(self, action: FileEditorAction, why: str) -> FileEditorObservation:
+        return FileEditorObservation.from_text(text=why, command=action.command, is_error=True)
+
     def _folder(self, action: FileEditorAction) -> FileEditorObservation:
         if action.command != "view":
-            text = f"{action.path} is a folder: only `view` works on folders."
-            return FileEditorObservation.from_text(text=text, command=action.command, is_error=True)
+            return self._refused(action, f"{action.path} is a folder: only `view` works on folders.")
         listed = self._workspace.sandbox.run(f"find -L {quote(action.path)} -maxdepth 2 -not -path '*/.*' | sort")
         text = f"Here's the files and directories up to 2 levels deep in {action.path}, excluding hidden items:\n{listed.text}"
         return FileEditorObservation.from_text(text=text, command=action.command, path=action.path)
