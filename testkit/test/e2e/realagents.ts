@@ -60,7 +60,12 @@ export type ShownLine = {
   masked: string | null;
   turns: Shown[];
 };
-export type ShownTrajectory = { turns: Shown[]; line?: string; lines?: ShownLine[] };
+export type ShownTrajectory = {
+  messages: { content: string | null }[];
+  turns: Shown[];
+  line?: string;
+  lines?: ShownLine[];
+};
 
 /** Returns all lines of a trajectory; the trajectory itself is the first main line. */
 export function linesOf({ turns, line = 'L1', lines = [] }: ShownTrajectory): ShownLine[] {
