@@ -72,6 +72,7 @@ export { RolloutJob, RunRecord, startedGroup, startedRollouts } from './records/
 export {
   allAnswers,
   allTurns,
+  lastMainTurn,
   linesOf,
   mainLineId,
   ownTurns,
