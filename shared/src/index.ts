@@ -84,6 +84,7 @@ export { RolloutJob, RunRecord, startedGroup, startedRollouts } from './records/
 export {
   allAnswers,
   allTurns,
+  lastMainTurn,
   linesOf,
   mainLineId,
   ownTurns,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { allAnswers, allTurns, linesOf, ownTurns } from './lines.ts';
+import { allAnswers, allTurns, lastMainTurn, linesOf, ownTurns } from './lines.ts';
 import type { Line, Message, ToolDefinition, Trajectory, Turn } from './trajectory.ts';
 
 const ask = (content: string): Message => ({ role: 'user', content });
@@ -72,4 +72,10 @@ test.each([
 ])('a line that continues %s is a damaged artifact', (_, from) => {
   const broken = line({ id: 'L2', from: { line: from, turns: 1, messages: 1 }, messages: [], turns: [] });
   expect(() => linesOf({ ...TRAJECTORY, lines: [broken] })).toThrow(/line L\d of a trajectory/);
+});
+
+test('the last turn is that of the line which replaced the main line, if one did', () => {
+  expect(lastMainTurn(TRAJECTORY)).toBe(TRAJECTORY.turns[1]);
+  const condensed = line({ id: 'L5', messages: [ask('summary'), say('f')], turns: [turn(1)] });
+  expect(lastMainTurn({ ...TRAJECTORY, lines: [...TRAJECTORY.lines, condensed] })).toBe(condensed.turns[0]);
 });

@@ -82,3 +82,7 @@ export const allAnswers = ({ messages, turns, lines = [] }: WithLines): Message[
   [{ messages, turns }, ...lines].flatMap((line) =>
     line.turns.flatMap(({ message }) => line.messages[message] ?? []),
   );
+
+/** Returns the last turn of the main line, or of the line that replaced it when the agent condensed its history. */
+export const lastMainTurn = ({ turns, lines = [] }: Pick<Trajectory, 'turns' | 'lines'>): Turn | undefined =>
+  (lines.findLast(({ kind, from }) => kind === 'main' && from === null)?.turns ?? turns).at(-1);

@@ -2,6 +2,7 @@
  * The faults of a policy with each real agent: the agent sees none of them, and each turn is sampled once. The answers that agents treat
  * differently, and the ends that only the endpoint can decide. One rollout has a different fault in each turn.
  */
+import { freePort } from '@swefarm/shared';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type BuiltExamples, buildExamples } from '../../src/examples/build.ts';
 import type { FaultRuleInput } from '../../src/policy/faults.ts';
@@ -53,11 +54,13 @@ const steps = (count: number): TurnInput[] =>
 const solved = (): TurnInput[] => solvingTurns().filter(({ submit }) => submit === undefined);
 const script = (...turns: TurnInput[]): AgentRun['policy'] => ({ script: conversation(turns) });
 
-async function playEach(of: (agent: string) => Omit<AgentRun, 'agent'>): Promise<Map<string, PlayedRun>> {
+async function play(runs: [string, AgentRun][]): Promise<Map<string, PlayedRun>> {
   const runtime = built.files.docker === null ? 'rootfs' : 'docker';
-  const dataset = await withoutInstall(built.files.default);
-  return await playRuns(dataset, runtime, new Map(agents.map((agent) => [agent, { ...of(agent), agent }])));
+  return await playRuns(await withoutInstall(built.files.default), runtime, new Map(runs));
 }
+
+const playEach = (of: (agent: string) => Omit<AgentRun, 'agent'>): Promise<Map<string, PlayedRun>> =>
+  play(agents.map((agent) => [agent, { ...of(agent), agent }]));
 
 test('no agent sees a fault of its policy, and each turn is sampled once', async ({ skip }) => {
   if (agents.length === 0) skip(missing.join('; '));
@@ -82,8 +85,11 @@ test('an answer that agents treat differently costs no token and no verdict', as
   const turns: TurnInput[] = [
     ...solved(),
     { commands: ['echo one', 'echo two'], thought: 'Both.' },
-    { command: 'echo broken', tool_json: 'invalid' },
+    { tool_calls: [{ name: 'no_such_tool', arguments: {} }] },
     { command: 'echo after' },
+    // No parser reads this call, so it is a text: the last word for many agents.
+    { command: 'echo broken', tool_json: 'invalid' },
+    { command: 'echo after both' },
     { command: 'echo a long command that is cut in its middle', finish_reason: 'length' },
     { submit: true },
   ];
@@ -137,4 +143,46 @@ test('an agent that repeats one command for ever is ended by the endpoint', asyn
     expectEachAnswerOnce(run, agent);
     rows.push(`${agent}: one command for ever: ${line.exit_status} after ${line.turns} turns`);
   }
+});
+
+const FLOOD = 1000;
+/** Asks the endpoint with the key of another rollout, on an unknown path, and other hosts; `port`: of the policy. */
+const attack = (port: number): string => `python - <<'PY'
+import collections, socket, urllib.error, urllib.request
+listening = [line.split()[1] for line in open('/proc/net/tcp').readlines()[1:] if line.split()[3] == '0A']
+[endpoint] = {int(address.split(':')[1], 16) for address in listening}
+seen = collections.Counter()
+def ask(path):
+    body = b'{"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}'
+    head = {'authorization': 'Bearer k0123456789abcdef', 'content-type': 'application/json'}
+    try:
+        urllib.request.urlopen(urllib.request.Request('http://127.0.0.1:%d/v1%s' % (endpoint, path), body, head))
+        seen['answered'] += 1
+    except urllib.error.HTTPError as error:
+        seen[str(error.code)] += 1
+for path in ['/messages', '/chat/completions', '/responses'] + ['/messages'] * ${FLOOD} + ['/secrets']:
+    ask(path)
+for host in ['127.0.0.1', '172.17.0.1', '1.1.1.1']:
+    try:
+        socket.create_connection((host, ${port}), 5)
+        seen['reached'] += 1
+    except OSError:
+        seen['closed'] += 1
+print('SEEN', sorted(seen.items()))
+PY`;
+
+test("another rollout's key, another host and a flood get nothing, and the rollout resolves", async ({
+  skip,
+}) => {
+  const [agent] = agents;
+  if (agent === undefined) return skip(missing.join('; '));
+  const port = await freePort();
+  const turns = [{ command: attack(port), thought: 'Attack.' }, ...solvingTurns()];
+  const policy = { port, script: conversation(turns) };
+  const { line, seen, trajectory } = (await play([[agent, { agent, policy }]])).get(agent) ?? {};
+  expect(line).toMatchObject({ outcome: 'judged', resolved: true, agent: { lines: 1, masked: {} } });
+  const observed = trajectory?.messages.map(({ content }) => content).join();
+  expect(observed).toContain(`SEEN [('401', ${FLOOD + 3}), ('404', 1), ('closed', 3)]`);
+  expect([seen?.requests, line?.agent?.refused]).toEqual([line?.turns, FLOOD + 4]);
+  rows.push(`${agent}: ${FLOOD + 4} foreign requests refused`);
 });

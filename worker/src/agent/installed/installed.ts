@@ -8,6 +8,7 @@ import { type ExecResult, isCausedByCode, requireOwnKills } from '@swefarm/sandb
 import {
   allTurns,
   type ExitStatus,
+  lastMainTurn,
   newId,
   RolloutFailure,
   type Trajectory,
@@ -160,7 +161,7 @@ function endOf(
     exit_status: status,
     submission: null,
     trajectory: { ...recorded, exit_status: status },
-    cut_by_token_limit: recorded.turns.at(-1)?.finish_reason === 'length',
+    cut_by_token_limit: lastMainTurn(recorded)?.finish_reason === 'length',
     sandbox_killed: status === null,
     model_seconds: modelSeconds,
     // The program's own work and its commands.
