@@ -9,6 +9,7 @@ import {
   DEFAULT_AGENT,
   newId,
   parseYaml,
+  REWARD_WEIGHTS_LEVEL,
   RunRecord,
   UsageError,
 } from '@swefarm/shared';
@@ -83,7 +84,7 @@ export function recordFromSettings(
   const policy = policySettings(agent, settings, apiKeyRef);
   const ownKeys = Object.keys(SETTABLE).filter((key) => SETTABLE[key] === true);
   const raw = {
-    needs: levelOf(agent),
+    needs: levelOf(agent, asTree(settings.reward)),
     ...Object.fromEntries(ownKeys.map((key) => [key, settings[key]])),
     group_size: settings.group_size ?? 1,
     format: 'swefarm-run-1',
@@ -102,9 +103,17 @@ export function recordFromSettings(
   return parsed.data;
 }
 
-/** Returns the level that a worker must understand: workers of level 1 know neither these agents nor these limits. */
-const levelOf = ({ type, answer_limit: answers, cost_limit: cost }: SettingsTree): number =>
-  type === 'installed' || (answers ?? cost ?? null) !== null ? 2 : 1;
+/**
+ * Returns the level that a worker must understand: workers of level 1 know neither these agents nor these limits, and workers of level 2
+ * no weights of rewards.
+ */
+function levelOf(
+  { type, answer_limit: answers, cost_limit: cost }: SettingsTree,
+  { weights = null }: SettingsTree,
+): number {
+  if (weights !== null) return REWARD_WEIGHTS_LEVEL;
+  return type === 'installed' || (answers ?? cost ?? null) !== null ? 2 : 1;
+}
 
 /** Throws UsageError if the run limits the cost of its rollouts, and the price of its model is unknown. Call it when the price is set. */
 export function requireCountableCost({ agent, policy }: Pick<RunRecord, 'agent' | 'policy'>): void {

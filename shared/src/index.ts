@@ -112,6 +112,15 @@ export {
   UnreadCalls,
 } from './records/result.ts';
 export {
+  type PartWeight,
+  parseWeights,
+  REWARD_PARTS,
+  REWARD_WEIGHTS_LEVEL,
+  type RewardPart,
+  RewardParts,
+  RewardWeights,
+} from './records/rewardparts.ts';
+export {
   AgentConfig,
   EvaluationConfig,
   PolicyConfig,

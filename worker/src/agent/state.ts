@@ -16,6 +16,7 @@ export type RolloutState = Disposable &
     /** Aborts when the rollout is aborted or the agent's time is over. */
     readonly signal: AbortSignal;
     remainingSeconds(): number;
+    malformedAnswers: number;
     malformedInARow: number;
     /** Whether the history contains an answer with `badArguments` (see `Action` of actions.ts). */
     badArguments: boolean;
@@ -62,6 +63,7 @@ export function openRolloutState(task: AgentTask, deps: AgentDeps, prompts: Prom
     malformedInARow: 0,
     badArguments: false,
     ...NO_COMMANDS,
+    malformedAnswers: 0,
   };
 }
 
