@@ -105,6 +105,7 @@ export { Report, RewardComponents, Score } from './records/report.ts';
 export {
   CancelReason,
   InstalledAgent,
+  isTruncated,
   Outcome,
   Result,
   RewardFacts,

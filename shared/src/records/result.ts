@@ -156,3 +156,7 @@ export const Result = z.object({
   finished_at: z.number(),
 });
 export type Result = z.infer<typeof Result>;
+
+/** Returns whether a token limit cut the rollout: the limit of the context or the sequence, or that of the last answer. */
+export const isTruncated = ({ exit_status, facts }: Pick<Result, 'exit_status' | 'facts'>): boolean =>
+  exit_status === 'context_limit' || facts?.cut_by_token_limit === true;

@@ -7,6 +7,7 @@ import {
   type ArtifactContent,
   allTurns,
   type EndpointProbe,
+  isTruncated,
   jsonText,
   linesOf,
   type Result,
@@ -123,8 +124,8 @@ function responseHead({ row, result, content }: Answer, tools: readonly unknown[
     model: content?.trajectory?.model ?? row.responses_create_params.model ?? '',
     status: result.exit_status === 'submitted' ? 'completed' : 'incomplete',
     error: null,
-    // The token limit is the only exit status for which the Responses API has a reason.
-    incomplete_details: result.exit_status === 'context_limit' ? { reason: 'max_output_tokens' } : null,
+    // The token limit is the only end for which the Responses API has a reason.
+    incomplete_details: isTruncated(result) ? { reason: 'max_output_tokens' } : null,
     parallel_tool_calls: false,
     tool_choice: 'auto',
     tools,
@@ -177,6 +178,7 @@ export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'co
     turns: result.turns,
     exit_status: result.exit_status,
     limit: content?.trajectory?.limit ?? null,
+    truncated: isTruncated(result),
     // Number of answers with an unparsed tool call, by the marker of the call.
     unread_calls: unread === undefined ? {} : { [unread.marker]: unread.answers },
     policy_version: result.policy_version,
