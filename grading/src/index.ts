@@ -10,6 +10,7 @@ export { liveProgram, multiSweProgram, proProgram } from './programs/programs.ts
 export { type EvaluationFacts, gradeEvaluation, unreadReport } from './report/grade.ts';
 export { guessInfra } from './report/infra.ts';
 export { isSmith, officialReport, type RunEntry, runReport, smithRunReport } from './report/official.ts';
+export { weightWarnings } from './reward/parts.ts';
 export {
   checkOverrides,
   decideReward,

@@ -128,6 +128,8 @@ export interface Recorder extends AsyncDisposable {
     InstalledAgent,
     'lines' | 'masked' | 'requests' | 'whole' | 'repeated' | 'repaired' | 'refused' | 'unknown_paths'
   >;
+  /** Number of answers of a wrong form, without answers that the token limit cut. */
+  malformedAnswers(): number;
   /** Seconds in which at least one request waited for the policy. */
   modelSeconds(): number;
 }

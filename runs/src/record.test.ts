@@ -64,6 +64,15 @@ test('only workers of level 2 run agents that come as programs, or limits of ans
   expect(level({}, { card: CARD })).toBe(2);
 });
 
+test('weights of the reward come from the flag or the file, and need workers of level 3', () => {
+  const weights = 'resolved=1,length=soft:24k:32k:-1';
+  const file = config(JSON.stringify({ reward: { weights } }));
+  for (const record of [make({ ...policy, reward: weights }), make(policy, file)])
+    expect(record).toMatchObject({ needs: 3, reward: { weights } });
+  expect(make(policy)).toMatchObject({ needs: 1, reward: { weights: null } });
+  expect(make({ ...policy, reward: 'f2p=1' }, file).reward.weights).toBe('f2p=1');
+});
+
 test('a limit of cost needs the price of the model', () => {
   const record = make({ ...policy, costLimit: '2' });
   expect(() => requireCountableCost(record)).toThrow(/--cost-limit .* price of the model m/);
@@ -123,6 +132,13 @@ test.each<[string, Record<string, unknown>, string | undefined, RegExp]>([
     undefined,
     /--reward-override \(reward\.overrides\.timeout\)/,
   ],
+  [
+    'a bad weight',
+    { ...policy, reward: 'resolved=one' },
+    undefined,
+    /--reward \(reward\.weights\): expected resolved=WEIGHT with a number/,
+  ],
+  ['no text of weights', policy, 'reward: {weights: {f2p: 1}}', /--reward \(reward\.weights\): .*string/],
   ['no pair', { ...policy, rewardOverride: ['timeout'] }, undefined, /expected key=value, got "timeout"/],
   ['a bad size', { ...policy, memory: 'lots' }, undefined, /--memory: expected a size such as 4g/],
   ['an unknown key', policy, 'agent: {step_limits: 1}', /unknown key agent\.step_limits; known here: type, /],

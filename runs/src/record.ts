@@ -9,6 +9,7 @@ import {
   DEFAULT_AGENT,
   newId,
   parseYaml,
+  REWARD_WEIGHTS_LEVEL,
   RunRecord,
   UsageError,
 } from '@swefarm/shared';
@@ -84,7 +85,7 @@ export function recordFromSettings(
   const policy = policySettings(agent, settings, apiKeyRef);
   const ownKeys = Object.keys(SETTABLE).filter((key) => SETTABLE[key] === true);
   const raw = {
-    needs: levelOf(agent),
+    needs: levelOf(agent, asTree(settings.reward)),
     ...Object.fromEntries(ownKeys.map((key) => [key, settings[key]])),
     group_size: settings.group_size ?? 1,
     format: 'swefarm-run-1',
@@ -103,10 +104,17 @@ export function recordFromSettings(
   return parsed.data;
 }
 
-/** Returns the level that a worker must understand: workers of level 1 know neither these agents nor these limits, of 2 no sets. */
-function levelOf({ type, answer_limit: answers, cost_limit: cost, ...agent }: SettingsTree): number {
+/**
+ * Returns the level that a worker must understand: workers of level 1 know neither these agents nor these limits, and workers of level 2
+ * neither sets nor weights of rewards.
+ */
+function levelOf(
+  { type, answer_limit: answers, cost_limit: cost, ...agent }: SettingsTree,
+  { weights = null }: SettingsTree,
+): number {
   const { prompts, toolset = [], action } = agent;
   if (Array.isArray(prompts) || (toolset as unknown[]).length > 0 || action === 'patch') return 3;
+  if (weights !== null) return REWARD_WEIGHTS_LEVEL;
   return type === 'installed' || (answers ?? cost ?? null) !== null ? 2 : 1;
 }
 

@@ -129,6 +129,7 @@ export { Report, RewardComponents, Score } from './records/report.ts';
 export {
   CancelReason,
   InstalledAgent,
+  isTruncated,
   Outcome,
   Replay,
   Result,
@@ -136,6 +137,15 @@ export {
   Seconds,
   UnreadCalls,
 } from './records/result.ts';
+export {
+  type PartWeight,
+  parseWeights,
+  REWARD_PARTS,
+  REWARD_WEIGHTS_LEVEL,
+  type RewardPart,
+  RewardParts,
+  RewardWeights,
+} from './records/rewardparts.ts';
 export {
   AgentConfig,
   EvaluationConfig,

@@ -35,6 +35,14 @@ export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) 
           live &&
           ` ${words(live.stage)} · ${turns} turns · attempt ${live.attempt} on ${live.node}`}
       </p>
+      {result?.reward_parts && (
+        <p className="dim">
+          parts of the reward, without weights:{' '}
+          {Object.entries(result.reward_parts)
+            .map(([name, value]) => `${words(name)} ${renderReward(value)}`)
+            .join(', ')}
+        </p>
+      )}
       {trajectory && (
         <p className="dim">
           {trajectory.model ? `model ${terminalSafe(trajectory.model)} · ` : ''}token mode{' '}

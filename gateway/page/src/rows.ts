@@ -64,7 +64,7 @@ export function rowsOf({ run, instances, results, running }: RunRows): Row[] {
 }
 
 export function stateOf(
-  result: Pick<PageRollout, 'outcome' | 'resolved' | 'reward'> | null,
+  result: Pick<PageRollout, 'outcome' | 'resolved' | 'reward' | 'reward_parts'> | null,
   running: boolean,
 ): State {
   if (!result) return running ? 'running' : 'waiting';

@@ -24,6 +24,7 @@ export function readCallerRun(caller: Caller, mode: FailureMode, row: GymRow, de
     { kind: isTraining(mode) ? 'training' : 'collection', policy: { require_tokens: isTraining(mode) } },
     merge(base, {
       ...(maxTokens === null ? {} : { agent: { max_sequence_tokens: maxTokens } }),
+      ...(row.reward_weights == null ? {} : { reward: { weights: row.reward_weights } }),
       policy: {
         ...(urls === null ? {} : { urls: [...urls] }),
         ...(version === null ? {} : { version }),

@@ -1,5 +1,6 @@
 /** Open runs: runs to which calls append rollouts. Each combination of caller and settings has an open run, replaced after a day. */
 
+import { weightWarnings } from '@swefarm/grading';
 import {
   agentSettings,
   asTree,
@@ -147,7 +148,8 @@ export class OpenRuns {
     requireCountableCost(record);
     requireWithinCeilings(record, this.#config, '');
     const idle = await staleLimitWarning(record, this.#farm);
-    if (idle) this.#log.warn({ caller: caller.name, run: record.run_id }, idle);
+    for (const warning of [...(idle ? [idle] : []), ...weightWarnings(record.reward.weights)])
+      this.#log.warn({ caller: caller.name, run: record.run_id }, warning);
     await this.#farm.runs.create(record, []);
     return record;
   }

@@ -51,6 +51,7 @@ export const PageRollout = z.object({
   outcome: Result.shape.outcome,
   resolved: z.boolean().nullable(),
   reward: z.number().nullable(),
+  reward_parts: Result.shape.reward_parts.meta({ description: 'only of runs with weights' }),
   exit: Result.shape.exit_status,
   failure: z.string().nullable().meta({ description: 'class of the failure' }),
   reason: z.string().nullable().meta({ description: 'its message, cut' }),

@@ -23,6 +23,8 @@ export function pageRollout(
     outcome: result.outcome,
     resolved: result.resolved,
     reward: result.reward,
+    // Without weights, the reward itself shows whether the rollout was rewarded.
+    ...(result.reward_parts && result.reward_components ? { reward_parts: result.reward_parts } : {}),
     exit: result.exit_status,
     failure: result.failure?.class ?? null,
     reason: result.failure ? withoutMiddle(result.failure.message, REASON_LENGTH) : null,

@@ -1,6 +1,7 @@
 /** Routes of runs: submit a run, read results, cancel. */
 import { createHash } from 'node:crypto';
 import { chosenSha256 } from '@swefarm/datasets';
+import { weightWarnings } from '@swefarm/grading';
 import {
   asTree,
   forecastRun,
@@ -197,6 +198,8 @@ async function submitRun(deps: RouteDeps, request: SubmissionRequest) {
   const record = await withKey(deps, { ...described, forecast }, caller, operator, run);
   const stored = await farm.runs.get(runId);
   if (stored) requireSame(stored, record);
+  const warnings = stored ? [] : weightWarnings(record.reward.weights);
+  for (const warning of warnings) deps.log.warn({ caller: caller.name, run: runId }, warning);
   const rollouts = startedRollouts(record);
   const submitted = await quota.admit(caller, stored ? 0 : rollouts, async () => ({
     value: await submit(farm, { record: stored ?? record, instances }, signal),

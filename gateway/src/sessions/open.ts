@@ -8,6 +8,7 @@ import {
   EvaluationConfig,
   type Farm,
   Instance,
+  REWARD_WEIGHTS_LEVEL,
   RunRecord,
   rolloutId,
   SandboxConfig,
@@ -77,9 +78,11 @@ export async function describeSession(
   const sessionId = sessionIdOf(caller.name, request.request_id);
   const { inputs, clock } = request;
   const isBasic = inputs === 'commands' && clock === 'wall';
+  const isWeighted = typeof asTree(settings.reward).weights === 'string';
+  const needs = isWeighted ? REWARD_WEIGHTS_LEVEL : isBasic ? null : SESSION_INPUTS_LEVEL;
   const raw = {
     format: 'swefarm-run-1',
-    ...(isBasic ? {} : { needs: SESSION_INPUTS_LEVEL }),
+    ...(needs === null ? {} : { needs }),
     run_id: sessionId,
     created_at: new Date().toISOString(),
     kind: 'session',

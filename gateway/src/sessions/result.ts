@@ -7,6 +7,7 @@ export const SessionVerdict = Result.pick({
   resolved: true,
   reward: true,
   reward_components: true,
+  reward_parts: true,
   reward_row: true,
   exit_status: true,
   turns: true,

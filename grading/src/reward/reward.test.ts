@@ -114,6 +114,7 @@ describe('overrides', () => {
   test.each(free.map((row) => row.row))('%s: zero', (name) => {
     const { facts: given } = meeting(name);
     expect(decideReward(given, { [name]: 'zero' })).toEqual({
+      reward_parts: expect.objectContaining({ resolved: 0 }),
       outcome: 'judged',
       reward: 0,
       resolved: given.resolved ?? false,
@@ -188,6 +189,7 @@ describe('a score', () => {
     expect(decideReward(facts({ score: 0.75, resolved: null, reward_components: parts }))).toEqual({
       ...{ outcome: 'judged', reward: 0.75, resolved: null, reward_components: parts },
       ...{ row: 'scored', failure: null },
+      reward_parts: { resolved: 0.75, invalid_patch: 0, submitted: 1 },
     });
     expect(decideReward(facts({ score: 0.75, resolved: true })).resolved).toBe(true);
   });
@@ -222,5 +224,5 @@ describe('a score', () => {
 
 /** A run that began with another table cannot continue, so a change of the hash must be intended. */
 test('the hash of the reward table changes with any row', () => {
-  expect(REWARD_TABLE).toEqual({ name: 'swefarm-reward-1', hash: '0e135a5cad092db4' });
+  expect(REWARD_TABLE).toEqual({ name: 'swefarm-reward-2', hash: '400b37e91910175b' });
 });

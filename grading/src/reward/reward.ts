@@ -6,23 +6,23 @@ import {
   type RewardChoice,
   type RewardComponents,
   type RewardFacts,
+  type RewardParts,
   UsageError,
 } from '@swefarm/shared';
-import {
-  REWARD_GROUPS,
-  REWARD_ROWS,
-  type RewardCondition,
-  type RewardRow,
-  type RewardVerdict,
-} from './table.ts';
+import { rewardByParts } from './parts.ts';
+import { matches, REWARD_GROUPS, REWARD_ROWS, type RewardRow, type RewardVerdict } from './table.ts';
 
 export type RewardDecision = {
   outcome: 'judged' | 'failed';
   reward: number | null;
   /** Null if the rollout failed or has no verdict. A rollout that is rewarded without tests (empty patch) is not resolved. */
   resolved: boolean | null;
-  /** Components of the grader's score; absent if there are none. */
+  /** What each weighted part adds, or the components of the grader's score; absent if there are none. */
   reward_components?: RewardComponents;
+  /** Parts of the reward; absent without a reward. */
+  reward_parts?: RewardParts;
+  /** Facts that the weights need and that an older version did not record; absent: none. */
+  missing?: string[];
   row: string;
   failure: { class: FailureClass; message: string } | null;
 };
@@ -45,12 +45,24 @@ type FactsBeforeEvaluation = Pick<
 /**
  * Decides outcome and reward. A rollout without grading (evaluation off, dry run) is `judged` with reward null: it is complete and is no
  * training sample. The override `none` has the same effect, except on a row that fails by default. The override `grade` has an effect only
- * if the evaluation completed.
+ * if the evaluation completed. `weights` (`--reward`) changes the number of a reward, and never whether there is one.
  *
- * @throws UsageError for an override of an unknown or fixed row
+ * @throws UsageError for an override of an unknown or fixed row, and for unreadable weights
  */
-export function decideReward(facts: RewardFacts, overrides: RewardOverrides = {}): RewardDecision {
+export function decideReward(
+  facts: RewardFacts,
+  overrides: RewardOverrides = {},
+  weights: string | null = null,
+): RewardDecision {
   const choices = checkOverrides(overrides);
+  const decided = decideByRows(facts, choices);
+  if (decided.reward === null) return decided;
+  const forged = facts.trust === 'forged' && choices.get('forged') !== 'grade';
+  const { missing, ...parts } = rewardByParts(facts, { ...decided, reward: decided.reward, forged }, weights);
+  return { ...decided, ...parts, ...(missing.length > 0 ? { missing } : {}) };
+}
+
+function decideByRows(facts: RewardFacts, choices: ReadonlyMap<string, RewardChoice>): RewardDecision {
   const graded = facts.evaluation === 'completed';
   for (const row of REWARD_ROWS) {
     if (!matches(row.when, facts)) continue;
@@ -123,16 +135,6 @@ function chosen(row: RewardRow, choice: RewardChoice | undefined, graded: boolea
   }
 }
 
-function matches(when: RewardCondition, facts: RewardFacts): boolean {
-  return Object.entries(when).every(([name, expected]) => {
-    const fact = facts[name as keyof RewardFacts];
-    if (Array.isArray(expected)) return (expected as unknown[]).includes(fact);
-    if (typeof fact !== 'number') return false;
-    if ('known' in expected) return true;
-    return 'below' in expected ? fact < expected.below : fact >= expected.at_least;
-  });
-}
-
 function decision(row: string, verdict: Exclude<RewardVerdict, 'grade'>, facts: RewardFacts): RewardDecision {
   if ('reward' in verdict) {
     if (verdict.reward === 'score') return scored(row, facts);
@@ -176,14 +178,22 @@ const scored = (
  */
 export function withReport(facts: RewardFacts, report: Report): RewardFacts {
   const { score: _score, reward_components: _parts, ...rest } = facts;
+  const { FAIL_TO_PASS = null, PASS_TO_PASS = null } = report.tests_status ?? {};
   const ranUnapplied = report.patch_state === 'not_applied' && report.evaluation !== 'not_run';
   return {
     ...rest,
     patch_state: ranUnapplied ? 'applied' : report.patch_state,
     evaluation: report.evaluation,
     resolved: report.resolved,
+    fail_to_pass: FAIL_TO_PASS && countOf(FAIL_TO_PASS),
+    pass_to_pass: PASS_TO_PASS && countOf(PASS_TO_PASS),
     trust: report.trust.level,
     ...(report.score === undefined ? {} : { score: report.score }),
     ...(report.reward_components ? { reward_components: report.reward_components } : {}),
   };
 }
+
+const countOf = ({ success, failure }: { success: readonly string[]; failure: readonly string[] }) => ({
+  success: success.length,
+  failure: failure.length,
+});

@@ -1,6 +1,6 @@
 /** The reward table defines all rewards. Every result records the hash of the table. */
 import { createHash } from 'node:crypto';
-import type { FailureClass, RewardFacts } from '@swefarm/shared';
+import type { FailureClass, RewardFacts, RewardPart } from '@swefarm/shared';
 
 /** `fact: [values]` is true if the fact equals one of the values. `at_least`, `below` and `known` are true only for numbers. */
 type Bound = { at_least: number } | { below: number } | { known: true };
@@ -8,6 +8,17 @@ export type RewardCondition = { [K in keyof RewardFacts]?: RewardFacts[K][] | Bo
 
 /** `reward`: the rollout is judged; `score` is the grader's number. `failed`: the rollout has no reward. `grade`: later rows decide. */
 export type RewardVerdict = { reward: 0 | 1 | null | 'score' } | { failed: FailureClass } | 'grade';
+
+/** Returns whether all conditions are true for the facts. */
+export function matches(when: RewardCondition, facts: RewardFacts): boolean {
+  return Object.entries(when).every(([name, expected]) => {
+    const fact = facts[name as keyof RewardFacts];
+    if (Array.isArray(expected)) return (expected as unknown[]).includes(fact);
+    if (typeof fact !== 'number') return false;
+    if ('known' in expected) return true;
+    return 'below' in expected ? fact < expected.below : fact >= expected.at_least;
+  });
+}
 
 export type RewardRow = {
   row: string;
@@ -116,9 +127,37 @@ const ROWS = [
   { row: 'unresolved', when: {}, verdict: { reward: 0 }, fixed: true },
 ] as const satisfies readonly RewardRow[];
 
+/**
+ * How a part is computed from facts. `row`: the reward of the deciding row. `tests`: the share of these tests that passed, only where the
+ * deciding row is graded, else 0. `share`: of two counts, or 1 if the condition is true. `when`: 1 if the condition is true, else 0.
+ * `soft`: 0 up to the first number of tokens of the weight, 1 from the second on, linear between (DAPO, section 3.4). `count`: the number.
+ */
+export type PartRule =
+  | { row: true }
+  | { tests: 'fail_to_pass' | 'pass_to_pass' }
+  | { share: 'malformed_answers'; of: 'turns'; or: RewardCondition }
+  | { when: RewardCondition }
+  | { soft: 'sequence_tokens' }
+  | { count: 'turns' };
+
+const PARTS = {
+  resolved: { row: true },
+  f2p: { tests: 'fail_to_pass' },
+  p2p: { tests: 'pass_to_pass' },
+  format: { share: 'malformed_answers', of: 'turns', or: { exit_status: ['format_limit'] } },
+  invalid_patch: { when: { patch_state: ['not_applied', 'too_large'] } },
+  length: { soft: 'sequence_tokens' },
+  turns: { count: 'turns' },
+  submitted: { when: { exit_status: ['submitted'] } },
+} as const satisfies Record<RewardPart, PartRule>;
+
+/** Rows that decide by the tests of the patch. */
+const GRADED = ['scored', 'resolved', 'unresolved'] as const;
+
 /** Names for several rows: a run can set `on_limit: zero`. */
 const GROUPS = {
   on_limit: ['turn_limit', 'context_limit', 'time_limit', 'policy_time', 'token_limit'],
+  overlong: ['context_limit', 'token_limit'],
 } as const;
 
 export type RewardRowName = (typeof ROWS)[number]['row'];
@@ -126,13 +165,16 @@ export type RewardRowName = (typeof ROWS)[number]['row'];
 export const REWARD_ROWS: readonly RewardRow[] = ROWS;
 export const REWARD_GROUPS: Readonly<Record<string, readonly string[]>> = GROUPS;
 
-const NAME = 'swefarm-reward-1';
+export const REWARD_PART_RULES: Readonly<Record<RewardPart, PartRule>> = PARTS;
+export const GRADED_ROWS: readonly string[] = GRADED;
+
+const NAME = 'swefarm-reward-2';
 
 /** Name and hash (first 16 hex digits of the sha256 of the table's canonical JSON), as written into runs and results. */
 export const REWARD_TABLE: { readonly name: string; readonly hash: string } = {
   name: NAME,
   hash: createHash('sha256')
-    .update(canonicalJson({ name: NAME, groups: GROUPS, rows: ROWS }))
+    .update(canonicalJson({ name: NAME, groups: GROUPS, rows: ROWS, parts: PARTS, graded: GRADED }))
     .digest('hex')
     .slice(0, 16),
 };

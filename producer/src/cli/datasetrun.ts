@@ -1,4 +1,5 @@
 /** Steps that `rollout` and `submit` share: read the options of a run, check them on the farm, queue, collect and report. */
+import { weightWarnings } from '@swefarm/grading';
 import { forecastRun, rolloutIds, staleLimitWarning, withDeadline } from '@swefarm/runs';
 import type { Farm, ProducerConfig } from '@swefarm/shared';
 import type { Collected, Output, OutputRun } from '@swefarm/trajectories';
@@ -85,7 +86,8 @@ export async function checkOnFarm(
     signal,
   });
   const idle = await staleLimitWarning(record, farm);
-  if (idle) printStatus(`swefarm: ${idle}`);
+  for (const warning of [...(idle ? [idle] : []), ...weightWarnings(record.reward.weights)])
+    printStatus(`swefarm: ${warning}`);
   await storeApiKey(farm, config, prepared);
   return { ...prepared, record };
 }

@@ -75,7 +75,10 @@ export async function openEvalOutput(o: EvalValues, { record, items }: Evaluatio
   if (o.output === undefined) return streamOutput(() => Promise.resolve());
   if (o.from === undefined) return await openOutput(o.output, record.run_id);
   const old = await readOutputRun(o.from);
-  const overrides = { ...old?.record.reward.overrides, ...record.reward.overrides };
+  const rule = {
+    overrides: { ...old?.record.reward.overrides, ...record.reward.overrides },
+    weights: record.reward.weights ?? old?.record.reward.weights ?? null,
+  };
   // Null: the lines may belong to several old runs.
   const inner = await openOutput(o.output, null);
   const lines = new Map<string, LineSummary>();
@@ -89,7 +92,7 @@ export async function openEvalOutput(o: EvalValues, { record, items }: Evaluatio
     write(fresh) {
       const merged = fresh.map((line) => {
         const oldLine = items.get(line.rollout_id)?.oldLine;
-        return oldLine ? mergeEvaluation(oldLine, line, overrides) : line;
+        return oldLine ? mergeEvaluation(oldLine, line, rule) : line;
       });
       return inner.append(merged, inner.cursor);
     },

@@ -49,6 +49,9 @@ const CHOICE = group('Which rollouts:', {
   '--run <id>': list('only rollouts of this run (repeatable)'),
   '--instances <ids>': list('only these instances: a,b,c, or @FILE with one id per line (repeatable)'),
   '--exit-status <status>': list('only rollouts that ended so (repeatable)'),
+  '--mask-overlong': flag(
+    'do not train on rollouts that a token limit cut: masked where the format has masks, else left out',
+  ),
   '--most-turns <n>': whole('only rollouts with at most n turns'),
   '--max-tokens <n>': whole('only conversations of at most n tokens'),
   '--dedup-patches': flag('near-identical patches of an instance once'),
@@ -99,7 +102,7 @@ export const exportRollouts = command({
     const { names, shares } = await partsOf(results, o.recipe);
     const sources = await Promise.all(names.map((name) => openSource(name, options)));
     const chosen = await chooseRollouts(sources, {
-      filters: choiceFilters(o),
+      filters: { ...choiceFilters(o), withoutTruncated: o.maskOverlong && !format.masks },
       perInstance: o.perInstance,
       prefer: o.prefer,
       seed: o.seed,
@@ -118,7 +121,8 @@ export const exportRollouts = command({
       form: formOf(format, o),
       lines,
       samples: chosen.samples,
-      fingerprint: chosen.fingerprint,
+      maskOverlong: o.maskOverlong,
+      fingerprint: `${chosen.fingerprint}${o.maskOverlong ? ' overlong' : ''}`,
     };
     await using writer = await format.open(request);
     const work = { writer, sources, choice: chosen, lines, instances, read, signal: stop.draining };

@@ -2,7 +2,13 @@
 import { mkdir, open, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { readDataset } from '@swefarm/datasets';
-import { type GraderChoice, officialReport, type RewardOverrides } from '@swefarm/grading';
+import {
+  type GraderChoice,
+  officialReport,
+  REWARD_TABLE,
+  type RewardOverrides,
+  weightWarnings,
+} from '@swefarm/grading';
 import {
   type ArtifactContent,
   EvaluationConfig,
@@ -11,6 +17,7 @@ import {
   type Instance,
   type Report,
   RewardChoice,
+  RewardWeights,
   SwefarmError,
   UsageError,
 } from '@swefarm/shared';
@@ -18,6 +25,7 @@ import {
   artifactOfLine,
   encodeLine,
   type OutputLine,
+  type RewardRule,
   readOutputRun,
   requireNewOutput,
   summariseReport,
@@ -46,6 +54,9 @@ const regrading = {
   '--reward-override <row=choice>': list(
     'zero, grade or none for a row of the reward table (repeatable; default: as the run was submitted)',
   ),
+  '--reward <weights>': text(
+    'weights of the parts of the reward, such as resolved=1,f2p=0.5 (default: as the run was submitted)',
+  ),
   ...ROWS,
   ...FARM,
 };
@@ -61,6 +72,7 @@ export const regrade = command({
     if (o.dataset === undefined && (tree || o.grader !== undefined)) {
       throw new UsageError('grading logs again needs the rows: add --dataset FILE');
     }
+    if (o.reward !== undefined) requireWeights(o.reward);
     const path = o.output ?? `${resolve(source)}.regraded.jsonl`;
     await requireNewOutput(path);
     const instances = await readInstances(o, signal);
@@ -99,10 +111,18 @@ async function readInstances(o: RegradeValues, signal: AbortSignal): Promise<Map
 async function regradeOutput(work: Work, path: string): Promise<void> {
   const { source, o, tally } = work;
   const run = await readOutputRun(source);
-  const was = run?.record.reward.overrides ?? {};
-  const rules = { was, now: givenOverrides(o.rewardOverride) ?? was };
-  // `evaluation` is left out, so that `swefarm eval` does not resume the new file.
-  if (run) await writeOutputRun(path, { ...run, evaluation: undefined });
+  const was: RewardRule = run?.record.reward ?? {};
+  const now = {
+    overrides: givenOverrides(o.rewardOverride) ?? was.overrides ?? {},
+    weights: o.reward ?? was.weights ?? null,
+  };
+  const rules = { was, now };
+  for (const warning of weightWarnings(o.reward ?? null)) printStatus(`swefarm: ${warning}`);
+  if (run) {
+    const reward = { ...run.record.reward, ...now, table: REWARD_TABLE.name, hash: REWARD_TABLE.hash };
+    // `evaluation` is left out, so that `swefarm eval` does not resume the new file.
+    await writeOutputRun(path, { ...run, record: { ...run.record, reward }, evaluation: undefined });
+  }
   await using late = lazyFarm(() => producerConfig(o));
   const read = (line: OutputLine) => artifactOfLine(line, late.farm);
   for await (const line of outputLines(source)) {
@@ -197,6 +217,12 @@ function noteChange({ tally }: Work, change: string | null): void {
   if (change === null) return;
   tally.changed += 1;
   printStatus(change);
+}
+
+/** Throws UsageError for unreadable weights. */
+function requireWeights(text: string): void {
+  const read = RewardWeights.safeParse(text);
+  if (!read.success) throw new UsageError(`--reward: ${read.error.issues[0]?.message}`);
 }
 
 function givenOverrides(given: readonly string[] | undefined): RewardOverrides | null {

@@ -141,12 +141,14 @@ function facts(of: Result | OutputLine): string {
   const reward = of.reward === null ? 'no reward' : `reward ${renderReward(of.reward)}`;
   const seconds = Object.entries(of.seconds).map(([stage, spent]) => `${stage} ${(spent ?? 0).toFixed(1)}`);
   const verdict = of.resolved === null ? '' : of.resolved ? ', resolved' : ', not resolved';
-  const parts = Object.entries(of.reward_components ?? {}).map(
-    ([name, value]) => `${name} ${renderReward(value)}`,
-  );
+  const named = (numbers: Result['reward_parts']): string =>
+    Object.entries(numbers ?? {})
+      .map(([name, value]) => `${name} ${renderReward(value)}`)
+      .join(', ');
   return [
     `${of.rollout_id}: ${of.outcome}${verdict}, ${reward} (row ${of.reward_row}, table ${of.reward_table})`,
-    ...(of.reward_components ? [`made of ${parts.join(', ')}`] : []),
+    ...(of.reward_components ? [`made of ${named(of.reward_components)}`] : []),
+    ...(of.reward_parts ? [`parts without weights: ${named(of.reward_parts)}`] : []),
     ...(of.failure
       ? [
           `failed: ${of.failure.stage}/${of.failure.class} after ${of.failure.attempts} attempts: ${terminalSafe(of.failure.message)}`,

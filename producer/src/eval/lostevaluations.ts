@@ -1,10 +1,10 @@
 /** Finds the patches of failed or imported rollouts for a new evaluation, and adds verdict and reward to their lines. */
 import type { RowProblem } from '@swefarm/datasets';
-import type { RewardOverrides } from '@swefarm/grading';
 import { type RewardFacts, UsageError } from '@swefarm/shared';
 import {
   type OutputLine,
   type Prediction,
+  type RewardRule,
   resultRows,
   rewardFields,
   withoutReward,
@@ -74,11 +74,13 @@ const isLost = ({ outcome, failure, imported, report, patch }: Partial<OutputLin
   patch !== '';
 
 /** Returns the old line with the facts of the new evaluation and the reward for all facts; unchanged if the evaluation did not run. */
-export function mergeEvaluation(old: OutputLine, fresh: OutputLine, overrides: RewardOverrides): OutputLine {
+export function mergeEvaluation(old: OutputLine, fresh: OutputLine, rule: RewardRule): OutputLine {
   if (!old.facts || !fresh.facts || fresh.facts.evaluation === 'not_run') return old;
   const { patch_state, evaluation, resolved, trust, gold_healthy, gold_time_share, ungraded } = fresh.facts;
-  const { score, reward_components } = fresh.facts;
+  const { score, reward_components, fail_to_pass, pass_to_pass } = fresh.facts;
   const facts: RewardFacts = {
+    // Imported lines do not have these facts.
+    ...{ turns: null, malformed_answers: null, sequence_tokens: null },
     ...old.facts,
     patch_state,
     evaluation,
@@ -87,12 +89,14 @@ export function mergeEvaluation(old: OutputLine, fresh: OutputLine, overrides: R
     gold_healthy,
     gold_time_share,
     ungraded,
+    ...(fail_to_pass === undefined ? {} : { fail_to_pass }),
+    ...(pass_to_pass === undefined ? {} : { pass_to_pass }),
     ...(score === undefined ? {} : { score }),
     ...(reward_components ? { reward_components } : {}),
   };
   return {
     ...withoutReward(old),
-    ...rewardFields(facts, overrides, old.failure?.attempts ?? 1),
+    ...rewardFields(facts, rule, old.failure?.attempts ?? 1),
     reward_table: fresh.reward_table,
     facts,
     report: fresh.report,

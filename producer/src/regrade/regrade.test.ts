@@ -21,20 +21,22 @@ const lost = (over: Partial<OutputLine>): OutputLine => ({
 const TABLE = `${REWARD_TABLE.name}:${REWARD_TABLE.hash}`;
 const none = { was: {}, now: {} };
 
+const PARTS = { resolved: 1, invalid_patch: 0, turns: 3, submitted: 1 };
+
 test('the same rules change nothing but the name of the table', () => {
-  const line = aLine({ facts: facts() });
+  const line = aLine({ facts: facts({ turns: 3 }), reward_parts: PARTS });
   expect(rewardLineAgain(line, null, none)).toEqual({ ...line, reward_table: TABLE });
 });
 
 test('an override decides about what the table would have graded', () => {
   const line = aLine({ facts: facts({ exit_status: 'turn_limit' }), exit_status: 'turn_limit' });
-  const fresh = rewardLineAgain(line, null, { was: {}, now: { on_limit: 'zero' } });
+  const fresh = rewardLineAgain(line, null, { was: {}, now: { overrides: { on_limit: 'zero' } } });
   expect(fresh).toMatchObject({ outcome: 'judged', reward: 0, reward_row: 'turn_limit', resolved: true });
   expect(describeChange('x', line, fresh as OutputLine)).toBe('x: reward 1.0 (resolved) → 0.0 (turn_limit)');
 });
 
 test('a failure of the table can be rewarded, one of infrastructure cannot', () => {
-  const rules = { was: {}, now: { timeout_unexplained: 'zero' } as const };
+  const rules = { was: {}, now: { overrides: { timeout_unexplained: 'zero' } as const } };
   const timedOut = lost({
     failure: { stage: 'evaluation', class: 'evaluation_timeout', message: 'twice', attempts: 2 },
     facts: facts({ evaluation: 'timed_out', resolved: false }),
@@ -81,11 +83,17 @@ test('a lost evaluation that was made up for gives the old line its verdict', ()
 test('a score is rewarded again from its facts, and its parts go when another row decides', () => {
   const parts = { tests: 0.25, style: 0.5 };
   const line = aLine({
-    ...{ facts: facts({ score: 0.75, resolved: null, reward_components: parts, exit_status: 'turn_limit' }) },
+    facts: facts({
+      ...{ score: 0.75, resolved: null, reward_components: parts, exit_status: 'turn_limit', turns: 3 },
+    }),
     ...{ resolved: null, reward: 0.75, reward_components: parts, reward_row: 'scored' },
+    reward_parts: { ...PARTS, resolved: 0.75, submitted: 0 },
   });
   expect(rewardLineAgain(line, null, none)).toEqual({ ...line, reward_table: TABLE });
-  const zero = rewardLineAgain(line, null, { was: {}, now: { on_limit: 'zero' } }) as OutputLine;
+  const zero = rewardLineAgain(line, null, {
+    was: {},
+    now: { overrides: { on_limit: 'zero' } },
+  }) as OutputLine;
   expect(zero).toMatchObject({ reward: 0, reward_row: 'turn_limit', resolved: false });
   expect(zero).not.toHaveProperty('reward_components');
   expect(rewardLineAgain(zero, null, none)).toMatchObject({ reward: 0.75, reward_components: parts });

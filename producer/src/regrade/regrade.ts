@@ -4,11 +4,16 @@ import {
   gradeEvaluation,
   planEvaluation,
   REWARD_TABLE,
-  type RewardOverrides,
   withReport,
 } from '@swefarm/grading';
 import { type Instance, type Report, type RewardFacts, SwefarmError } from '@swefarm/shared';
-import { type OutputLine, rewardFields, summariseReport, withoutReward } from '@swefarm/trajectories';
+import {
+  type OutputLine,
+  type RewardRule,
+  rewardFields,
+  summariseReport,
+  withoutReward,
+} from '@swefarm/trajectories';
 import type { StoredLog } from './sources.ts';
 
 /**
@@ -44,14 +49,16 @@ function worseTrust(a: Report['trust'], b: Report['trust']): Report['trust'] {
 }
 
 export type RewardRules = {
-  /** Overrides with which the run was rewarded. */
-  was: RewardOverrides;
-  now: RewardOverrides;
+  /** The overrides and weights with which the run was rewarded. */
+  was: RewardRule;
+  now: RewardRule;
 };
 
 /**
  * Returns the line with the new report, if any, and the reward of the current table. A cancelled line, and a line that failed for
  * another reason than the reward table, are unchanged. Null: a judged line has no facts.
+ *
+ * @throws UsageError when the weights need facts that the line does not have
  */
 export function rewardLineAgain(
   line: OutputLine,
@@ -61,10 +68,11 @@ export function rewardLineAgain(
   if (line.outcome === 'cancelled') return line;
   if (!line.facts) return line.outcome === 'failed' ? line : null;
   if (line.outcome === 'failed') {
-    const { row, failure } = decideReward(line.facts, rules.was);
+    const { row, failure } = decideReward(line.facts, rules.was.overrides);
     if (row === 'not_evaluated' || failure?.class !== line.failure?.class) return line;
   }
-  const facts: RewardFacts = report ? withReport(line.facts, report) : line.facts;
+  const known = withCounts(line, line.facts);
+  const facts = report ? withReport(known, report) : known;
   const fresh = rewardFields(facts, rules.now, line.failure?.attempts ?? 1);
   // For the same failure, the stored message of the worker is more detailed.
   const same = line.failure !== null && fresh.failure?.class === line.failure.class;
@@ -76,4 +84,10 @@ export function rewardLineAgain(
     report: report ? summariseReport(report) : line.report,
     reward_table: `${REWARD_TABLE.name}:${REWARD_TABLE.hash}`,
   };
+}
+
+/** Returns the facts with the counts that lines of earlier versions have outside of their facts. */
+function withCounts({ report, turns, facts: _facts, ...line }: OutputLine, facts: RewardFacts): RewardFacts {
+  const tests = report && { fail_to_pass: report.fail_to_pass, pass_to_pass: report.pass_to_pass };
+  return { ...(line.exit_status === null ? {} : { turns }), ...tests, ...facts };
 }

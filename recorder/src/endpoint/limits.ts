@@ -9,7 +9,14 @@ export type Limits = ReturnType<typeof createLimits>;
 
 export function createLimits({ limits }: Pick<RecorderOptions, 'limits'>) {
   const { wholePrompts = WHOLE_PROMPTS } = limits;
-  const used = { turns: 0, wholePrompts: 0, promptTokens: 0, answerTokens: 0, malformedInARow: 0 };
+  const used = {
+    turns: 0,
+    wholePrompts: 0,
+    promptTokens: 0,
+    answerTokens: 0,
+    malformed: 0,
+    malformedInARow: 0,
+  };
   let lastWasCut = false;
   /** Turns that requests in flight may still make. */
   let reserved = 0;
@@ -25,6 +32,7 @@ export function createLimits({ limits }: Pick<RecorderOptions, 'limits'>) {
       if (limits.answerTokens !== null && used.answerTokens >= limits.answerTokens) return 'turn_limit';
       return limits.cost && cost() >= limits.cost.most ? 'turn_limit' : null;
     },
+    malformedAnswers: (): number => used.malformed,
     /** Reserves a turn for a request; the returned function gives back the turn. */
     reserve(isWhole: boolean): () => void {
       reserved++;
@@ -46,6 +54,7 @@ export function createLimits({ limits }: Pick<RecorderOptions, 'limits'>) {
       used.promptTokens += usage.prompt_tokens;
       used.answerTokens += usage.completion_tokens;
       lastWasCut = turn.finish_reason === 'length';
+      if (malformed && !lastWasCut) used.malformed++;
       used.malformedInARow = malformed || lastWasCut ? used.malformedInARow + 1 : 0;
     },
   };

@@ -27,6 +27,7 @@ export function openRecorder(options: RecorderOptions): Recorder {
         ...(Object.keys(unknownPaths).length > 0 ? { unknown_paths: unknownPaths } : {}),
       };
     },
+    malformedAnswers: () => recording.malformedAnswers(),
     modelSeconds: () => recording.modelSeconds(),
     [Symbol.asyncDispose]: () => recording[Symbol.asyncDispose](),
   };

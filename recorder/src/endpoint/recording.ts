@@ -93,6 +93,10 @@ export class Recording implements AsyncDisposable {
     return this.#limit ? { ...this.#composed, limit: this.#limit } : this.#composed;
   }
 
+  malformedAnswers(): number {
+    return this.#limits.malformedAnswers();
+  }
+
   modelSeconds(): number {
     return this.#stopwatch.seconds();
   }

@@ -85,6 +85,12 @@ export const OUTCOME_METRICS = {
   ),
   rewarded: counter('swefarm_rollouts_rewarded_total', 'Judged rollouts with a reward.'),
   reward: counter('swefarm_reward_total', 'Sum of rewards.'),
+  part: counter(
+    'swefarm_reward_part_total',
+    'Sum of each part of the reward, without its weight (docs/rewards.md).',
+    'part',
+  ),
+  partKnown: counter('swefarm_reward_part_rollouts_total', 'Rewarded rollouts whose part is known.', 'part'),
   reports: counter(
     'swefarm_reports_total',
     'Judged rollouts by trust: clean, suspicious or forged.',

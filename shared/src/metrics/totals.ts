@@ -4,6 +4,7 @@ import { DatasetFamily } from '../records/instance.ts';
 import { RunRecord } from '../records/job.ts';
 import { EvaluationEnd } from '../records/report.ts';
 import { CancelReason, Outcome, RewardFacts, Seconds } from '../records/result.ts';
+import { REWARD_PARTS } from '../records/rewardparts.ts';
 import { ExitStatus } from '../records/trajectory.ts';
 import type { Point } from './definition.ts';
 import { FAMILY_ENDS, OUTCOME_METRICS as M, ROLLOUT_BUCKETS, TURN_BUCKETS } from './outcomes.ts';
@@ -70,6 +71,8 @@ export function outcomeFamilies(totals: Totals): Family[] {
     family(M.pricedResolved, split('model', 'priced_resolved', [])),
     family(M.rewarded, perKind('rewarded')),
     family(M.reward, perKind('reward_sum')),
+    family(M.part, split('part', 'part', REWARD_PARTS)),
+    family(M.partKnown, split('part', 'part_known', REWARD_PARTS)),
     family(M.reports, split('trust', 'trust', TRUST)),
     family(M.evaluations, split('end', 'evaluation', EvaluationEnd.options)),
     family(M.attempts, split('class', 'attempt', ATTEMPT_ENDS)),

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { MOST, tooMany } from './bounds.ts';
 import { RunForecast } from './forecast.ts';
 import { Needs } from './needs.ts';
+import { RewardWeights } from './rewardparts.ts';
 import { AgentConfig, EvaluationConfig, PolicyConfig, RewardChoice, SandboxConfig } from './runconfig.ts';
 import { setting } from './setting.ts';
 
@@ -84,6 +85,11 @@ export const RunRecord = z
         '--reward-override <row=choice>',
         'zero, grade or none for a row of the reward table',
         z.record(z.string(), RewardChoice).default({}),
+      ),
+      weights: setting(
+        '--reward <weights>',
+        'weights of the parts of the reward, such as resolved=1,f2p=0.5,length=soft:24k:32k:-1 (docs/rewards.md; default: 1 for resolved, else 0)',
+        RewardWeights.nullable().default(null),
       ),
       host: setting(
         '--allow-host-reward',

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { Failure } from '../failures/failure.ts';
 import { EvaluationEnd, PatchState, RewardComponents, Score } from './report.ts';
+import { RewardParts } from './rewardparts.ts';
 import { Variant } from './toolset.ts';
 import { ExitStatus } from './trajectory.ts';
 
@@ -34,6 +35,8 @@ export const Seconds = z.object({
 });
 export type Seconds = z.infer<typeof Seconds>;
 
+const TestCount = z.object({ success: z.number().int(), failure: z.number().int() });
+
 /** The facts from which the reward table computes the reward; the reward depends on no other data. */
 export const RewardFacts = z.object({
   exit_status: ExitStatus.nullable(),
@@ -45,7 +48,15 @@ export const RewardFacts = z.object({
   /** Score of the grader; absent or null if the grader gives only a verdict. */
   score: Score.nullable().optional(),
   reward_components: RewardComponents.optional(),
+  /** Numbers of tests of the report; null: the grader names no tests; absent: no evaluation, or an older version wrote the facts. */
+  fail_to_pass: TestCount.nullable().optional(),
+  pass_to_pass: TestCount.nullable().optional(),
   trust: z.enum(['clean', 'suspicious', 'forged']),
+  /** Turns of all lines, and answers of a wrong form; null: unknown; absent: an older version wrote the facts. */
+  turns: z.number().int().nullable().optional(),
+  malformed_answers: z.number().int().nullable().optional(),
+  /** Tokens after the first prompt, observations included, of the longest line that is trained on; null and absent: as above. */
+  sequence_tokens: z.number().int().nullable().optional(),
   /** Whether the token limit cut the last answer. */
   cut_by_token_limit: z.boolean(),
   /** Share (0 to 1) of the agent's time that was spent waiting for the policy. */
@@ -129,8 +140,10 @@ export const Result = z.object({
   outcome: Outcome,
   resolved: z.boolean().nullable(),
   reward: z.number().nullable(),
-  /** Parts of the reward, if the reward is the score of the grader. */
+  /** What each weighted part adds to the reward, or the numbers of the grader beside its score. */
   reward_components: RewardComponents.optional(),
+  /** Parts of the reward without their weights; absent: no reward, or an older version wrote the result. */
+  reward_parts: RewardParts.optional(),
   /** Row of the reward table that determined the reward, or reason of a cancellation. `reward_table`: `name:hash` of the table. */
   reward_row: z.string(),
   reward_table: z.string(),
@@ -157,3 +170,7 @@ export const Result = z.object({
   finished_at: z.number(),
 });
 export type Result = z.infer<typeof Result>;
+
+/** Returns whether a token limit cut the rollout: the limit of the context or the sequence, or that of the last answer. */
+export const isTruncated = ({ exit_status, facts }: Pick<Result, 'exit_status' | 'facts'>): boolean =>
+  exit_status === 'context_limit' || facts?.cut_by_token_limit === true;

@@ -15,6 +15,14 @@ test('a success is resolved and has a reward above 0', () => {
   expect(successOf({ outcome: 'failed', resolved: null, reward: null })).toBe(null);
 });
 
+test('weights of other parts change no success', () => {
+  const weighted = (reward: number, part: number) =>
+    successOf({ ...judged, reward, reward_parts: { resolved: part, submitted: 1 } });
+  expect(weighted(-0.5, 1)).toBe(true);
+  // A forged verdict, or a row that an override sets to zero.
+  expect(weighted(0.5, 0)).toBe(false);
+});
+
 test('the counters of a run count a forged result among the unresolved ones', () => {
   const counted = (reward: number): Record<string, number> =>
     Object.fromEntries(

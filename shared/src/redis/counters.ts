@@ -29,6 +29,8 @@ export function countersOf(result: Result): [counter: string, increment: number]
   if (result.reward !== null) {
     counters.push(['rewarded', 1], ['reward_sum', result.reward]);
     if (result.resolved === null) counters.push(['scored', 1]);
+    for (const [part, value] of Object.entries(result.reward_parts ?? {}))
+      counters.push([`part:${part}`, value], [`part_known:${part}`, 1]);
   }
   if (result.family !== undefined) counters.push([`family:${result.family}:${endOf(result)}`, 1]);
   if (result.exit_status !== null) counters.push([`exit:${result.exit_status}`, 1]);

@@ -11,6 +11,8 @@ export type ExportRequest = {
   samples: number;
   /** Lines of a rollout that are written; a choice of the format's `lines`. */
   lines: LineChoice;
+  /** Whether the tokens of rollouts that a token limit cut are not trained on; only for formats with `masks`. */
+  maskOverlong?: boolean;
   /** Hash of the selection of rollouts. An export does not continue shards of another selection. */
   fingerprint: string;
 };
@@ -32,6 +34,8 @@ export type ExportFormat = {
   lines: readonly LineChoice[];
   /** Only `file` formats can be written to standard output. */
   shape: 'file' | 'folder';
+  /** Present if the format says which answers are not trained on. */
+  masks?: true;
   /** Present if the format allows only one rollout of each instance. */
   oneEach?: true;
   open(request: ExportRequest): Promise<ExportWriter>;

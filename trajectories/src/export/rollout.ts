@@ -1,5 +1,5 @@
 /** The input of an export format: one rollout with its provenance. */
-import { type ArtifactContent, successOf } from '@swefarm/shared';
+import { type ArtifactContent, isTruncated, successOf } from '@swefarm/shared';
 import type { OutputLine } from '../output/line.ts';
 
 /** Fields of an instance in an export. Tests and gold patch are omitted, because they reveal the solution. */
@@ -55,6 +55,8 @@ const provenanceOf = ({ line, content, instance, model, exportedBy }: RolloutPar
   success: successOf(line),
   reward: line.reward,
   exit_status: line.exit_status,
+  /** Whether a token limit cut the rollout (docs/training-data.md#overlong-rollouts). */
+  truncated: isTruncated(line),
   trust: line.report?.trust.level ?? line.facts?.trust ?? null,
   /** Version of swefarm that made the rollout. `exported_by` is the version that exported the rollout. */
   software_version: content?.software_version ?? null,

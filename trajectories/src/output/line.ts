@@ -31,6 +31,7 @@ const VERDICT_FIELDS = [
   'resolved',
   'reward',
   'reward_components',
+  'reward_parts',
   'reward_row',
   'turns',
   'exit_status',

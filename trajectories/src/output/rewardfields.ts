@@ -1,28 +1,42 @@
 /** Recomputes the rewards of output lines from the facts in the lines. */
-import { decideReward, type RewardOverrides } from '@swefarm/grading';
-import { FAILURES, type Result, type RewardFacts } from '@swefarm/shared';
+import { decideReward } from '@swefarm/grading';
+import { FAILURES, type Result, type RewardFacts, type RunRecord, UsageError } from '@swefarm/shared';
 
-/** Returns the reward table's decision on these facts as fields of a line. Add them to the result of {@link withoutReward}. */
+/** What a run says about its rewards; runs of earlier versions have no weights. */
+export type RewardRule = Partial<Pick<RunRecord['reward'], 'overrides' | 'weights'>>;
+
+type RewardField = 'reward_components' | 'reward_parts';
+
+/**
+ * Returns the reward table's decision on these facts as fields of a line. Add them to the result of {@link withoutReward}.
+ * @throws UsageError for facts of an older version that lack what the weights need
+ */
 export function rewardFields(
   facts: RewardFacts,
-  overrides: RewardOverrides,
+  { overrides = {}, weights = null }: RewardRule,
   attempts: number,
-): Pick<Result, 'outcome' | 'resolved' | 'reward' | 'reward_components' | 'reward_row' | 'failure'> {
-  const { outcome, resolved, reward, row, failure, reward_components } = decideReward(facts, overrides);
+): Pick<Result, RewardField | 'outcome' | 'resolved' | 'reward' | 'reward_row' | 'failure'> {
+  const { outcome, resolved, reward, row, failure, missing, ...parts } = decideReward(
+    facts,
+    overrides,
+    weights,
+  );
+  if (missing) {
+    const names = [...new Set(missing)].join(', ');
+    throw new UsageError(`its facts lack ${names}, which --reward needs: an older version wrote them`);
+  }
   return {
     outcome,
     resolved,
     reward,
-    ...(reward_components ? { reward_components } : {}),
+    ...parts,
     reward_row: row,
     failure: failure && { stage: FAILURES[failure.class].stage, ...failure, attempts },
   };
 }
 
-/** Removes the field of a reward that {@link rewardFields} does not always replace. */
-export function withoutReward<L extends Pick<Result, 'reward_components'>>(
-  line: L,
-): Omit<L, 'reward_components'> {
-  const { reward_components: _parts, ...rest } = line;
+/** Removes the fields of a reward that {@link rewardFields} does not always replace. */
+export function withoutReward<L extends Pick<Result, RewardField>>(line: L): Omit<L, RewardField> {
+  const { reward_components: _components, reward_parts: _parts, ...rest } = line;
   return rest;
 }

@@ -3,7 +3,7 @@ import type { Result } from '@swefarm/shared';
 // The browser page imports this module, and the index of shared does not load in a browser.
 import { successOf } from '@swefarm/shared/success';
 
-export type Countable = Pick<Result, 'outcome' | 'resolved' | 'reward' | 'turns'>;
+export type Countable = Pick<Result, 'outcome' | 'resolved' | 'reward' | 'reward_parts' | 'turns'>;
 
 export type Tally = ReturnType<typeof emptyTally>;
 

@@ -49,7 +49,9 @@ export function analyse(facts: readonly LineFact[], ks: readonly number[], optio
     difficulty: cuts(({ group }) => (scored.has(group) ? null : bandOf(groups.get(group)))),
     /** Results by set (`--set`); empty without sets. */
     sets: cuts(({ tag }) => tag),
-    components: componentsOf(facts, familyOf),
+    /** By family the parts of the reward without weights, and what they or the numbers of a grader add to the reward. */
+    parts: numbersOf(facts, familyOf, ({ reward_parts: parts = {} }) => parts),
+    components: numbersOf(facts, familyOf, ({ components }) => components),
     /** Results by agent that came as a program, with the sums of what was recorded of it; empty without such agents. */
     agents: agentsOf(facts),
     costs: costsOf(facts),
@@ -128,20 +130,26 @@ function costsOf(facts: readonly LineFact[]) {
   };
 }
 
-/** Maximum number of parts of a family in a report. Graders choose the names, so only the most frequent ones are shown. */
+/** Maximum number of parts or components of a family in a report. Graders choose the names, so only the most frequent ones are shown. */
 const MOST_NAMES = 50;
 
-/** Returns the parts by family and name, without families whose rewards have no parts. `familyOf` returns null for an unknown family. */
-function componentsOf(facts: readonly LineFact[], familyOf: (fact: LineFact) => string | null) {
-  const rated = facts.filter(({ components }) => Object.keys(components).length > 0);
+type NumbersIn = (fact: LineFact) => Readonly<Record<string, number>>;
+
+/** Returns the named numbers by family and name, without families that have none. `familyOf` returns null for an unknown family. */
+function numbersOf(
+  facts: readonly LineFact[],
+  familyOf: (fact: LineFact) => string | null,
+  numbersIn: NumbersIn,
+) {
+  const rated = facts.filter((fact) => Object.keys(numbersIn(fact)).length > 0);
   const families = Map.groupBy(rated, (fact) => familyOf(fact) ?? 'unknown');
   const inOrder = [...families].toSorted(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(inOrder.map(([family, own]) => [family, componentsOfFamily(own)]));
+  return Object.fromEntries(inOrder.map(([family, own]) => [family, numbersOfFamily(own, numbersIn)]));
 }
 
-function componentsOfFamily(facts: readonly LineFact[]) {
+function numbersOfFamily(facts: readonly LineFact[], numbersIn: NumbersIn) {
   const values = Map.groupBy(
-    facts.flatMap(({ components }) => Object.entries(components)),
+    facts.flatMap((fact) => Object.entries(numbersIn(fact))),
     ([name]) => name,
   );
   const frequent = [...values]

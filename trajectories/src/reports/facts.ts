@@ -15,6 +15,7 @@ export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id, li
     outcome,
     resolved: line.resolved,
     reward: line.reward,
+    ...(line.reward_parts ? { reward_parts: line.reward_parts } : {}),
     turns: line.turns,
     patch_applied: (report?.patch_state ?? facts?.patch_state) === 'applied',
     evaluation_error: failure?.stage === 'evaluation' || evaluation === 'tests_cannot_start',

@@ -30,6 +30,7 @@ export function cutTables({
   repositories,
   difficulty,
   sets,
+  parts,
   components,
   agents,
 }: Analysis): Table[] {
@@ -61,7 +62,8 @@ export function cutTables({
     table('By repository', 'repository', repositories),
     table('By difficulty: how often an instance is resolved here', 'resolved', difficulty),
     ...(Object.keys(sets).length === 0 ? [] : [table('By set', 'set', sets)]),
-    ...(Object.keys(components).length === 0 ? [] : [componentTable(components)]),
+    ...numbersTable('Parts of rewards', 'part', parts),
+    ...numbersTable('Components of rewards', 'component', components),
     ...(Object.keys(agents).length === 0 ? [] : [agentTable(agents)]),
   ];
 }
@@ -78,16 +80,17 @@ const agentTable = (agents: Analysis['agents']): Table => ({
   ]),
 });
 
-const componentTable = (components: Analysis['components']): Table => ({
-  title: 'Parts of rewards',
-  columns: ['family', 'part', 'rollouts', 'mean', 'least', 'median', 'most'],
-  rows: Object.entries(components).flatMap(([family, own]) =>
+/** Returns a table of named numbers, or no table without numbers. */
+function numbersTable(title: string, what: string, numbers: Analysis['components']): Table[] {
+  const rows = Object.entries(numbers).flatMap(([family, own]) =>
     Object.entries(own).map(([name, { rollouts, mean, spread }]) => [
       ...[family, name, String(rollouts)],
       ...[mean, spread.least, spread.median, spread.most].map((value) => decimal(value, 3)),
     ]),
-  ),
-});
+  );
+  const columns = ['family', what, 'rollouts', 'mean', 'least', 'median', 'most'];
+  return rows.length === 0 ? [] : [{ title, columns, rows }];
+}
 
 export const costTable = ({ total, rollouts, per_rollout, per_success }: Costs): Table => ({
   title: 'Cost in US dollars',

@@ -1,6 +1,6 @@
 /** Chooses the rollouts of an export in one pass over their lines. */
 import { createHash } from 'node:crypto';
-import { type ArtifactContent, successOf, type Trajectory } from '@swefarm/shared';
+import { type ArtifactContent, isTruncated, successOf, type Trajectory } from '@swefarm/shared';
 import { chosenLines, type LineChoice } from '../export/lines.ts';
 import { type Split, splitOf } from '../formats/verl/rows.ts';
 import type { OutputLine } from '../output/line.ts';
@@ -25,6 +25,8 @@ export type ExportFilters = {
   /** One side of the train/val split. The split is by instance, so all rollouts of an instance are on one side. */
   split?: { side: Split; valShare: number } | undefined;
   exitStatuses?: readonly string[] | undefined;
+  /** Whether to leave out rollouts that a token limit cut. */
+  withoutTruncated?: boolean | undefined;
   maxTurns?: number | undefined;
 };
 
@@ -241,6 +243,8 @@ function dropReason(line: OutputLine, filters: ExportFilters): string | null {
   if (minReward !== undefined && (reward === null || reward < minReward))
     return `without a reward of at least ${minReward}`;
   if (filters.trustClean && (report?.trust.level ?? facts?.trust) !== 'clean') return 'trust not clean';
+  if (filters.withoutTruncated && isTruncated({ exit_status: line.exit_status, facts }))
+    return 'cut by a token limit';
   if (exitStatuses && !exitStatuses.includes(line.exit_status ?? 'none')) return 'of another exit status';
   return maxTurns !== undefined && line.turns > maxTurns ? `over ${maxTurns} turns` : null;
 }

@@ -103,6 +103,8 @@ export type AgentEnd = {
   submission: string | null;
   trajectory: Trajectory;
   cut_by_token_limit: boolean;
+  /** Answers of a wrong form, without answers that the token limit cut; null: unknown. */
+  malformed_answers: number | null;
   sandbox_killed: boolean;
   model_seconds: number;
   command_seconds: number;

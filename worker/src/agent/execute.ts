@@ -13,13 +13,22 @@ export type CommandState = {
   readonly trajectory: Trajectory;
   /** Whether the token limit cut the last answer. */
   cut: boolean;
+  /** Answers of a wrong form, without cut ones; null: a driver has the answers. */
+  malformedAnswers: number | null;
   lastCommand: string | null;
   repeats: number;
   modelSeconds: number;
   commandSeconds: number;
 };
 
-export const NO_COMMANDS = { cut: false, lastCommand: null, repeats: 0, modelSeconds: 0, commandSeconds: 0 };
+export const NO_COMMANDS = {
+  cut: false,
+  malformedAnswers: null,
+  lastCommand: null,
+  repeats: 0,
+  modelSeconds: 0,
+  commandSeconds: 0,
+};
 
 /** Ends the trajectory. `exitStatus` is null when a limit killed the sandbox or a command broke it. */
 export function endOf(
@@ -33,6 +42,7 @@ export function endOf(
     submission,
     trajectory: state.trajectory,
     cut_by_token_limit: state.cut,
+    malformed_answers: state.malformedAnswers,
     sandbox_killed: exitStatus === null,
     model_seconds: state.modelSeconds,
     command_seconds: state.commandSeconds,

@@ -19,6 +19,7 @@ import { executeCall } from './executecall.ts';
 import { openPrompts } from './prompts.ts';
 import { readSources } from './sources.ts';
 import { addMessage, openRolloutState, type RolloutState } from './state.ts';
+import { sequenceTokens, tokensOf } from './turntokens.ts';
 
 /** Throws RolloutFailure of policy and sandbox, UsageError for a bad prompt set, the signal's reason when aborted. */
 export async function runMiniAgent(task: AgentTask, deps: AgentDeps): Promise<AgentEnd> {
@@ -65,24 +66,16 @@ function isSpent({ task, trajectory, deps }: RolloutState): boolean {
 
 function tokenLimitMet({ task, trajectory }: RolloutState): 'context_limit' | 'max_sequence_tokens' | null {
   const { context_limit: context, max_sequence_tokens: budget } = task.config;
-  const first = tokensOf(trajectory.turns[0]);
-  const last = tokensOf(trajectory.turns.at(-1));
+  const { turns } = trajectory;
+  if (budget !== null && sequenceTokens(turns) >= budget) return 'max_sequence_tokens';
+  const last = tokensOf(turns.at(-1));
   const all = last.prompt + last.answer;
-  if (budget !== null && all - first.prompt >= budget) return 'max_sequence_tokens';
   return context !== null && all >= context ? 'context_limit' : null;
 }
 
 function outOfTokens(state: RolloutState, limit: TokenLimit): Stop {
   state.trajectory.limit = limit;
   return stopAt('context_limit');
-}
-
-/** Returns the tokens of a turn: from the usage, else from the token ids; 0 when the endpoint sends neither. */
-function tokensOf(turn: Turn | undefined): { prompt: number; answer: number } {
-  if (turn?.usage) return { prompt: turn.usage.prompt_tokens, answer: turn.usage.completion_tokens };
-  if (!turn?.tokens) return { prompt: 0, answer: 0 };
-  const { prefix_length, prompt_suffix, generation } = turn.tokens;
-  return { prompt: prefix_length + prompt_suffix.length, answer: generation.length };
 }
 
 async function takeTurn(state: RolloutState): Promise<Stop | null> {
@@ -176,6 +169,7 @@ function reject(state: RolloutState, message: Message, action: Action): Stop | n
   const { config } = state.task;
   const malformed = 'malformed' in action ? action : null;
   state.badArguments ||= malformed?.badArguments ?? false;
+  if (!state.cut) state.malformedAnswers++;
   state.malformedInARow++;
   if (state.malformedInARow >= config.format_limit)
     // A limit of the run may have reduced the number of tokens that the request asked for.

@@ -18,6 +18,7 @@ export type RolloutState = Disposable &
     /** Aborts when the rollout is aborted or the agent's time is over. */
     readonly signal: AbortSignal;
     remainingSeconds(): number;
+    malformedAnswers: number;
     malformedInARow: number;
     /** Whether the history contains an answer with `badArguments` (see `Action` of actions.ts). */
     badArguments: boolean;
@@ -71,6 +72,7 @@ export function openRolloutState(
     badArguments: false,
     editor: null,
     ...NO_COMMANDS,
+    malformedAnswers: 0,
   };
 }
 

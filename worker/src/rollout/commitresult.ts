@@ -80,6 +80,7 @@ function resultOf(context: AttemptContext, conclusion: Conclusion, artifact: str
     resolved: judged?.resolved ?? null,
     reward: judged?.reward ?? null,
     ...(judged?.reward_components ? { reward_components: judged.reward_components } : {}),
+    ...(judged?.reward_parts ? { reward_parts: judged.reward_parts } : {}),
     turns: turns.length,
     exit_status: trajectory?.exit_status ?? null,
     ...(unread ? { unread_calls: unread } : {}),

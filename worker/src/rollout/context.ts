@@ -126,7 +126,7 @@ export type AgentWork = {
 /** Verdict of the reward table on the facts. */
 export type Judged = { facts: RewardFacts; row: string } & Pick<
   RewardDecision,
-  'reward' | 'resolved' | 'reward_components'
+  'reward' | 'resolved' | 'reward_components' | 'reward_parts'
 >;
 
 export type Conclusion =

@@ -1,12 +1,15 @@
 /** Collects the facts from which a reward is computed, and applies the reward table to them. */
 import { decideReward, isNoPatch } from '@swefarm/grading';
 import {
+  allTurns,
   asksPolicy,
   type Instance,
   type InstancePlan,
+  linesOf,
   type RewardFacts,
   RolloutFailure,
 } from '@swefarm/shared';
+import { sequenceTokens } from '../agent/turntokens.ts';
 import type { AgentWork, Judged, Task } from './context.ts';
 
 /** Returns the facts that are known before the evaluation. */
@@ -26,6 +29,7 @@ export function factsOf(task: Task, work: AgentWork, plan: Pick<InstancePlan, 'b
     resolved: null,
     trust: 'clean',
     cut_by_token_limit: end?.cut_by_token_limit ?? false,
+    ...lengthsOf(end),
     policy_share: end && work.agentSeconds > 0 ? Math.min(1, end.model_seconds / work.agentSeconds) : 0,
     policy_pace: work.policyPace,
     training: task.run.kind === 'training' || task.run.policy?.require_tokens === true,
@@ -33,6 +37,21 @@ export function factsOf(task: Task, work: AgentWork, plan: Pick<InstancePlan, 'b
     gold_healthy: null,
     gold_time_share: null,
     ungraded: !task.run.evaluation.enabled,
+  };
+}
+
+type Lengths = Pick<RewardFacts, 'turns' | 'malformed_answers' | 'sequence_tokens'>;
+
+/** Returns nulls for a rollout without an agent, and for the conversation of an external driver. */
+function lengthsOf(end: AgentWork['end']): Lengths {
+  if (end === null) return { turns: null, malformed_answers: null, sequence_tokens: null };
+  const { trajectory, malformed_answers } = end;
+  const trained = linesOf(trajectory).filter(({ masked }) => masked === null);
+  const longest = Math.max(0, ...trained.map(({ turns }) => sequenceTokens(turns)));
+  return {
+    turns: allTurns(trajectory).length,
+    malformed_answers,
+    sequence_tokens: longest === 0 ? null : longest,
   };
 }
 
@@ -59,14 +78,14 @@ export function goldHealthOf(
 /** Applies the reward table. Throws RolloutFailure when the table calls these facts a failure, or when the model took no turn. */
 export function judge(task: Task, facts: RewardFacts, plan: InstancePlan): Judged {
   refuseWithoutTurn(task, facts);
-  const decision = decideReward(facts, task.run.reward.overrides);
+  const { overrides, weights } = task.run.reward;
+  const decision = decideReward(facts, overrides, weights);
   if (decision.failure) {
     const { class: failureClass, message } = decision.failure;
     const why = failureClass === 'parser_failed' ? `${task.trace.report?.unreadable}; ` : '';
     throw new RolloutFailure(failureClass, `${why}${message} (grader ${plan.grader})`);
   }
-  const { reward, row, resolved, reward_components } = decision;
-  return { facts, reward, row, resolved, ...(reward_components ? { reward_components } : {}) };
+  return { facts, ...decision };
 }
 
 /** Throws RolloutFailure for a rollout without a turn: the farm, the endpoint or the trainer ended it. */

@@ -66,6 +66,7 @@ function factOf(row: Row): RolloutFact {
     outcome: judged ? 'judged' : 'failed',
     resolved: judged && resolvedIn(row),
     reward: judged ? (row.reward ?? null) : null,
+    ...(typeof row['part/resolved'] === 'number' ? { reward_parts: { resolved: row['part/resolved'] } } : {}),
     turns: typeof row.turns === 'number' ? row.turns : 0,
     patch_applied: row.patch_applied === true,
     evaluation_error: row.evaluation_error === true,

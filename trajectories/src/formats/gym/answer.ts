@@ -7,10 +7,10 @@ import {
   type ArtifactContent,
   allTurns,
   type EndpointProbe,
+  isTruncated,
   jsonText,
   linesOf,
   type Result,
-  type RewardComponents,
   successOf,
 } from '@swefarm/shared';
 import type { LineChoice } from '../../export/lines.ts';
@@ -61,8 +61,7 @@ export function* answerPieces(answer: Answer): Generator<Piece> {
   yield `${inner(responseHead(answer, tools))},"created_at":${float(result.finished_at / 1000)},"output":[`;
   yield* outputPieces(main, conversation);
   yield `]},"reward":${float(result.outcome === 'judged' ? (result.reward ?? 0) : 0)}`;
-  const parts = result.outcome === 'judged' ? result.reward_components : undefined;
-  if (parts) yield partPieces(parts, result.reward ?? 0);
+  if (result.outcome === 'judged') yield partPieces(result);
   yield `,"instance_config":{"mask_sample":${unjudged?.shown === 'masked'}},${inner(facts(answer))}`;
   if (unjudged) yield `,${inner(failureFields(unjudged))}`;
   if (lines.length > 1) yield* linePieces(lines, answer.lines);
@@ -90,14 +89,21 @@ export function* rowPieces(head: Readonly<Record<string, unknown>>, answer: Answ
   yield '\n';
 }
 
-/** Returns the parts of a score as `score/NAME`, and also as `reward_components` if their sum is the reward, as NeMo RL requires. */
-function partPieces(parts: RewardComponents, reward: number): string {
-  const entries = Object.entries(parts);
-  const sum = entries.reduce((total, [, value]) => total + value, 0);
-  const numbers = (prefix: string): string =>
-    entries.map(([name, value]) => `${jsonText(prefix + name)}:${float(value)}`).join(',');
-  const adding = Math.abs(sum - reward) <= 1e-6 ? `,"reward_components":{${numbers('')}}` : '';
-  return `${adding},${numbers('score/')}`;
+/**
+ * Returns the parts of the reward as `part/NAME`, and its components as `score/NAME`, also as `reward_components` if their sum is the
+ * reward, as NeMo RL requires.
+ */
+function partPieces({ reward, reward_parts: parts = {}, reward_components: components }: Result): string {
+  const numbers = (prefix: string, of: Readonly<Record<string, number>>): string[] =>
+    Object.entries(of).map(([name, value]) => `${jsonText(prefix + name)}:${float(value)}`);
+  const sum = Object.values(components ?? {}).reduce((total, value) => total + value, 0);
+  const adding = components && Math.abs(sum - (reward ?? 0)) <= 1e-6;
+  const fields = [
+    ...(adding ? [`"reward_components":{${numbers('', components).join(',')}}`] : []),
+    ...numbers('score/', components ?? {}),
+    ...numbers('part/', parts),
+  ];
+  return fields.map((field) => `,${field}`).join('');
 }
 
 /** Returns Gym's name of a rollout: the id from the caller, else `TASK-ROLLOUT` with the attempt (nemo_gym/rollout_correlation.py). */
@@ -118,8 +124,8 @@ function responseHead({ row, result, content }: Answer, tools: readonly unknown[
     model: content?.trajectory?.model ?? row.responses_create_params.model ?? '',
     status: result.exit_status === 'submitted' ? 'completed' : 'incomplete',
     error: null,
-    // The token limit is the only exit status for which the Responses API has a reason.
-    incomplete_details: result.exit_status === 'context_limit' ? { reason: 'max_output_tokens' } : null,
+    // The token limit is the only end for which the Responses API has a reason.
+    incomplete_details: isTruncated(result) ? { reason: 'max_output_tokens' } : null,
     parallel_tool_calls: false,
     tool_choice: 'auto',
     tools,
@@ -172,6 +178,7 @@ export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'co
     turns: result.turns,
     exit_status: result.exit_status,
     limit: content?.trajectory?.limit ?? null,
+    truncated: isTruncated(result),
     // Number of answers with an unparsed tool call, by the marker of the call.
     unread_calls: unread === undefined ? {} : { [unread.marker]: unread.answers },
     policy_version: result.policy_version,

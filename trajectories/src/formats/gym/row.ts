@@ -3,7 +3,7 @@
  * request's metadata (swe_agents).
  */
 import { type RowOptions, type RowProblem, toInstance } from '@swefarm/datasets';
-import { type Instance, MOST, Sampling, Secret } from '@swefarm/shared';
+import { type Instance, MOST, RewardWeights, Sampling, Secret } from '@swefarm/shared';
 import { z } from 'zod';
 
 const Urls = z.union(
@@ -45,6 +45,8 @@ export const GymRow = z.looseObject({
   policy_version: z.string().min(1).max(200).nullish(),
   /** Maximum number of tokens after the first prompt; a value above the caller's configured limit has no effect. */
   max_sequence_tokens: z.number().int().positive().max(MOST.tokens).nullish(),
+  /** Weights of the parts of the reward, as in `--reward`; they replace those of the caller. */
+  reward_weights: RewardWeights.nullish(),
   /** Whether the answer also has the output of the lines beside the main line, of an agent that comes as a program. */
   trajectory_lines: z.enum(['main', 'all']).nullish(),
   _ng_task_index: z.number().int().nullish(),

@@ -19,7 +19,13 @@ const messageFormat = (
   open: (request) =>
     openLineWriter(request, (rollout) =>
       chosenLines(trajectoryOf(rollout), request.lines).map((line) => ({
-        messages: line.messages.map(weighted(line, request.form === 'text' ? plainMessage : templateMessage)),
+        messages: line.messages.map(
+          weighted(
+            line,
+            request.form === 'text' ? plainMessage : templateMessage,
+            request.maskOverlong && rollout.provenance.truncated,
+          ),
+        ),
         ...fieldsOf(rollout, line),
         model: modelName(rollout),
         swefarm: { ...rollout.provenance, ...lineFacts(line) },
@@ -27,15 +33,18 @@ const messageFormat = (
     ),
 });
 
-export const sftMessages = messageFormat(
-  'chat messages and tools for fine-tuning, a line each',
-  ['all', 'main'],
-  ({ provenance }, { tools = null }) => ({
-    tools,
-    instance_id: provenance.instance_id,
-    resolved: provenance.success,
-  }),
-);
+export const sftMessages: ExportFormat = {
+  ...messageFormat(
+    'chat messages and tools for fine-tuning, a line each',
+    ['all', 'main'],
+    ({ provenance }, { tools = null }) => ({
+      tools,
+      instance_id: provenance.instance_id,
+      resolved: provenance.success,
+    }),
+  ),
+  masks: true,
+};
 
 export const verifierLines = messageFormat(
   'trajectories with success 1 or 0, for a verifier; see --balance and --split',

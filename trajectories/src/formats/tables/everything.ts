@@ -44,6 +44,7 @@ const COLUMNS = {
   reward_row: 'text',
   reward_table: 'text',
   exit_status: 'text',
+  truncated: 'boolean',
   trust: 'text',
   failure: 'text',
   turns: 'integer',

@@ -2,8 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { jsonText } from '@swefarm/shared';
 import { requireNoPictures } from '../../export/conversation.ts';
-import { type ExportFormat, NotExportable, trajectoryOf } from '../../export/format.ts';
-import type { LineChoice } from '../../export/lines.ts';
+import { type ExportFormat, type ExportRequest, NotExportable, trajectoryOf } from '../../export/format.ts';
 import { openParquetShards } from '../../export/parquetshards.ts';
 import type { ExportedRollout } from '../../export/rollout.ts';
 import { openShards } from '../../export/shards.ts';
@@ -14,11 +13,12 @@ export const tokenShards: ExportFormat = {
   forms: ['parquet', 'safetensors'],
   lines: ['all', 'main'],
   shape: 'folder',
+  masks: true,
   open: (request) =>
     request.form === 'safetensors'
       ? openShards(request, {
           ending: 'safetensors',
-          rowsOf: (rollout) => labelled(rollout, request.lines),
+          rowsOf: (rollout) => labelled(rollout, request),
           groupBytes: SHARD_BYTES,
           shardBytes: SHARD_BYTES,
           facts: { tensors: ['offsets', 'input_ids', 'log_probs', 'version_index', 'loss_mask'] },
@@ -29,7 +29,7 @@ export const tokenShards: ExportFormat = {
         })
       : openParquetShards(request, {
           columns: COLUMNS,
-          rowsOf: (rollout) => parquetRows(rollout, request.lines),
+          rowsOf: (rollout) => parquetRows(rollout, request),
           groupBytes: GROUP_BYTES,
           stored: STORED,
         }),
@@ -59,6 +59,7 @@ const COLUMNS = {
   tag: 'text',
   licence: 'text',
   exit_status: 'text',
+  truncated: 'boolean',
   trust: 'text',
   software_version: 'text',
   exported_by: 'text',
@@ -79,7 +80,10 @@ const GROUP_BYTES = 1024 ** 2;
 /** Bytes of a safetensors file, which is written at once. */
 const SHARD_BYTES = 8 * 1024 ** 2 * TOKEN_BYTES;
 
-function labelled(rollout: ExportedRollout, lines: LineChoice): { rows: LabelledSequence[]; bytes: number } {
+function labelled(
+  rollout: ExportedRollout,
+  { lines, maskOverlong }: ExportRequest,
+): { rows: LabelledSequence[]; bytes: number } {
   const trajectory = trajectoryOf(rollout, null);
   // Ids of pictures cannot be trained on, because the model server replaces them by embeddings.
   requireNoPictures(trajectory);
@@ -91,15 +95,17 @@ function labelled(rollout: ExportedRollout, lines: LineChoice): { rows: Labelled
     throw new NotExportable(`without token ids: ${why}`);
   }
   const { imported: _imported, success: resolved, ...origin } = rollout.provenance;
+  const isMasked = maskOverlong && origin.truncated;
   const rows = segments.map(({ sequence, facts }, segment) => ({
     ...sequence,
+    ...(isMasked ? { mask: new Uint8Array(sequence.mask.length) } : {}),
     label: { ...origin, resolved, policy_versions: sequence.names, segment, ...facts },
   }));
   return { rows, bytes: rows.reduce((sum, { ids }) => sum + ids.length, 0) * TOKEN_BYTES };
 }
 
-function parquetRows(rollout: ExportedRollout, lines: LineChoice) {
-  const { rows, bytes } = labelled(rollout, lines);
+function parquetRows(rollout: ExportedRollout, request: ExportRequest) {
+  const { rows, bytes } = labelled(rollout, request);
   const columns = rows.map(({ ids, mask, logProbs, versions, names, label }) => ({
     ...label,
     input_ids: ids,

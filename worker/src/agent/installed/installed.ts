@@ -162,6 +162,7 @@ function endOf(
     submission: null,
     trajectory: { ...recorded, exit_status: status },
     cut_by_token_limit: lastMainTurn(recorded)?.finish_reason === 'length',
+    malformed_answers: recorder.malformedAnswers(),
     sandbox_killed: status === null,
     model_seconds: modelSeconds,
     // The program's own work and its commands.
