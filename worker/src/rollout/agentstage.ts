@@ -79,6 +79,7 @@ async function workIn(sandbox: AgentSandbox, agent: OpenedAgent, task: Task): Pr
   const agentSeconds = agentClock() - from;
   const took = { end, agentSeconds, policyPace: agent.policyPace() };
   trace.trajectory = end.trajectory;
+  if (task.turns.replay) clock.resume({ agent: agentSeconds });
   clock.set('model', end.model_seconds);
   clock.set('command', end.command_seconds);
 
@@ -143,7 +144,8 @@ export const givenWork = ({ run, instance, patch }: Task): AgentWork =>
 /** Returns the work of an earlier attempt that only needs an evaluation. */
 export function resumedWork({ clock, trace }: Task, work: ResumableWork) {
   const { trajectory, patch, seconds, agent = null, outputs } = work;
-  clock.resume(seconds);
+  const { sandbox, agent: agentSeconds, model, command, patch: patchSeconds } = seconds;
+  clock.resume({ sandbox, agent: agentSeconds, model, command, patch: patchSeconds });
   Object.assign(trace, { trajectory, agent, outputs });
   return workWithoutAgent(patch);
 }
