@@ -1,3 +1,4 @@
+export { branchRun } from './branch.ts';
 export { withDeadline } from './deadline.ts';
 export { flagKey, flagName, RUN_FLAGS, type RunFlag, type RunFlagValues } from './flags.ts';
 export { type EvaluationRound, healthFinding, withEgress } from './health/finding.ts';

@@ -86,9 +86,10 @@ export {
   linesOf,
   mainLineId,
   ownTurns,
+  sampledTurns,
   type WholeLine,
 } from './records/lines.ts';
-export { needsOf, UNDERSTOOD } from './records/needs.ts';
+export { BRANCHES, needsOf, UNDERSTOOD } from './records/needs.ts';
 export { problemOf, type Read, tryParseJson } from './records/parse.ts';
 export {
   describePicture,
@@ -158,6 +159,7 @@ export { RUN_SETTINGS, type RunSetting } from './records/setting.ts';
 export { successOf } from './records/success.ts';
 export { TOOL_PARSERS, type ToolParser } from './records/toolparsers.ts';
 export {
+  BranchPoint,
   CommandRecord,
   ExitStatus,
   type ExpertType,

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Failure } from '../failures/failure.ts';
 import { EvaluationEnd, PatchState, RewardComponents, Score } from './report.ts';
-import { ExitStatus } from './trajectory.ts';
+import { BranchPoint, ExitStatus } from './trajectory.ts';
 
 export const Outcome = z.enum(['judged', 'failed', 'cancelled']);
 export type Outcome = z.infer<typeof Outcome>;
@@ -136,6 +136,7 @@ export const Result = z.object({
   turns: z.number().int(),
   exit_status: ExitStatus.nullable(),
   unread_calls: UnreadCalls.optional(),
+  branch_of: BranchPoint.optional(),
   /** Absent: the attempt replayed nothing. */
   replay: Replay.optional(),
   /** Only for agents that come as programs: which one, and how its requests were recorded. */

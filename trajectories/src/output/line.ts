@@ -35,6 +35,8 @@ const VERDICT_FIELDS = [
   'turns',
   'exit_status',
   'agent',
+  'branch_of',
+  'replay',
   'failure',
   'facts',
 ] as const;

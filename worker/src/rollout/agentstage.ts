@@ -45,6 +45,7 @@ export async function runAgent(name: SandboxAgent, task: Task, prepared: Prepare
   } catch (error) {
     if (!(error instanceof ReplayDiffers)) throw error;
     task.services.metrics.replays.inc({ end: 'differed' });
+    if (task.run.branch_of) throw new RolloutFailure('branch_differs', error.message);
     task.log.warn({ why: error.message }, 'recorded turns differ in this sandbox: the agent begins anew');
     task.trace.trajectory = null;
     await task.turns.beginAnew(error.turn);

@@ -18,7 +18,10 @@ export async function openMini(task: Task, staleness: Staleness): Promise<Opened
   const followed = stack.use(await services.policies.follow(run.policy));
   const policy = stack.use(openPolicy(run.policy, policyDeps(task, followed)));
   const pace = openPace(task, policy);
-  const recorded = await task.turns.read();
+  const { branch_of: branch } = run;
+  if (branch && task.patch === null)
+    throw new RolloutFailure('instance_invalid', `the turns of ${branch.rollout_id} came not with the job`);
+  const recorded = await task.turns.read(branch ? task.patch : null);
   let pause = policy.pause;
   const owned = stack.move();
   return {
@@ -44,6 +47,7 @@ export async function openMini(task: Task, staleness: Staleness): Promise<Opened
           policy: replay.policy,
           signal,
           beforeTurn(trajectory) {
+            if (branch) trajectory.branch_of = branch;
             replay.beforeTurn(trajectory);
             staleness.check();
           },
