@@ -3,7 +3,16 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Container, type Runtime, rootfsRuntime } from '@swefarm/sandbox';
-import { decodeTurns, newId, PolicyConfig, type RunRecord } from '@swefarm/shared';
+import {
+  BRANCHES,
+  decodeTurns,
+  linesOf,
+  newId,
+  PolicyConfig,
+  type RunRecord,
+  recordedTurns,
+  textOfTurns,
+} from '@swefarm/shared';
 import {
   bareInstance,
   bareRun,
@@ -44,7 +53,7 @@ afterAll(async () => {
 const commands = (at?: [turn: number, command: string]): { command: string }[] =>
   Array.from({ length: TURNS - 1 }, (_, index) => ({
     command:
-      at?.[0] === index + 1 ? at[1] : 'echo "$(date +%T) line" >>log; wc -l log; ls -l --full-time log',
+      at?.[0] === index + 1 ? at[1] : 'echo line >>log; wc -l log; ls -l --full-time log; date',
   }));
 
 async function rollout(at?: [turn: number, command: string], agent: object = {}) {
@@ -62,14 +71,11 @@ async function rollout(at?: [turn: number, command: string], agent: object = {})
     sandbox: { ...bareRun().sandbox, activate: ':' },
     evaluation: { ...bareRun().evaluation, enabled: false },
   });
-  const submitted = await submitOne(
-    farm,
-    run,
-    bareInstance({
-      ...{ image: `dir:${tree}`, base_commit: 'HEAD' },
-      ...{ eval_script: printingScript("w('')"), log_parser: 'parse_log_pytest' },
-    }),
-  );
+  const instance = bareInstance({
+    ...{ image: `dir:${tree}`, base_commit: 'HEAD' },
+    ...{ eval_script: printingScript("w('')"), log_parser: 'parse_log_pytest' },
+  });
+  const submitted = await submitOne(farm, run, instance);
   const play = async (until?: { answers: number; end: 'drain' | 'lost' }) => {
     let container: Container | null = null;
     const start: Runtime['start'] = async (spec, signal) => {
@@ -100,7 +106,7 @@ async function rollout(at?: [turn: number, command: string], agent: object = {})
     return after;
   };
   return {
-    ...{ play, policy, farm },
+    ...{ play, policy, farm, run, instance, id: submitted.id },
     journal: () => farm.journal.read(submitted.id),
     stored: async () => (await Array.fromAsync(farm.artifacts.runParts(run.run_id))).flat(),
     async result() {
@@ -110,6 +116,62 @@ async function rollout(at?: [turn: number, command: string], agent: object = {})
     },
   };
 }
+
+const TREE =
+  'find . -path ./.git -prune -o -type f -exec sha256sum {} + | sort | sha256sum; git status --short';
+
+test('8 branches behind turn 10 have its ids and its tree, and masked turns of the first rollout', async () => {
+  const at = await rollout([11, TREE]);
+  await at.play();
+  const first = await at.result();
+  const { trajectory } = first;
+  if (!trajectory) throw new Error('no trajectory');
+  const turn = 10;
+  const branch_of = { rollout_id: at.id, turn };
+  const run: RunRecord = { ...at.run, run_id: newId(), group_size: 8, needs: BRANCHES, branch_of };
+  const text = textOfTurns(recordedTurns(trajectory, turn), { replay: null }).toString();
+  const answered = at.policy.stats().answered;
+  const branches = await submitOne(at.farm, run, at.instance, text);
+  const ids = await at.farm.groups.rollouts(run.run_id);
+  expect(ids).toHaveLength(8);
+  const node = openNode({ farm: at.farm, runtime, threads, flags: { worker_id: `b-${newId()}` } });
+  await Promise.all(ids.map((id) => branches.attempt(node, id)));
+  node.policies[Symbol.dispose]();
+  await node.removals.finished();
+  const results = await branches.results();
+  expect(results).toHaveLength(8);
+  expect(at.policy.stats().answered).toBe(answered + 8 * (TURNS - turn));
+  const prefix = trajectory.turns.slice(0, turn).map(({ tokens }) => tokens);
+  const seen = trajectory.messages[(trajectory.turns[11]?.message ?? 0) - 1];
+  for (const result of results) {
+    expect(result).toMatchObject({ outcome: 'judged', turns: TURNS, branch_of, replay: { turns: turn } });
+    expect(result.tokens.completion).toBeLessThan(first.result?.tokens.completion ?? 0);
+    const branch = (await at.farm.artifacts.read(result.artifact))?.trajectory;
+    expect(branch).toMatchObject({ branch_of, contiguous: true });
+    expect(branch?.turns.slice(0, turn).map(({ tokens }) => tokens)).toEqual(prefix);
+    expect(branch?.messages[(branch.turns[11]?.message ?? 0) - 1]).toEqual(seen);
+    if (branch) expect(linesOf(branch)[0].shared.turns).toBe(turn);
+  }
+});
+
+test('a branch whose turns cannot be repeated fails, and has no reward', async () => {
+  const at = await rollout([5, 'head -c 8 /dev/urandom | od -An -tx1']);
+  await at.play();
+  const { trajectory } = await at.result();
+  if (!trajectory) throw new Error('no trajectory');
+  const branch_of = { rollout_id: at.id, turn: 10 };
+  const run: RunRecord = { ...at.run, run_id: newId(), needs: BRANCHES, branch_of };
+  const text = textOfTurns(recordedTurns(trajectory, 10), { replay: null }).toString();
+  const branch = await submitOne(at.farm, run, at.instance, text);
+  const node = openNode({ farm: at.farm, runtime, threads, flags: { worker_id: `b-${newId()}` } });
+  expect(await branch.attempt(node)).toMatchObject({ next: 'later' });
+  expect(await branch.attempt(node)).toEqual({ next: 'done' });
+  node.policies[Symbol.dispose]();
+  await node.removals.finished();
+  expect(await branch.results()).toMatchObject([
+    { outcome: 'failed', reward: null, branch_of, failure: { stage: 'instance', class: 'branch_differs' } },
+  ]);
+});
 
 const lengths = (policy: ScriptedPolicy) => policy.stats().answered;
 
