@@ -1,4 +1,5 @@
 export { agentSettings } from './agentsettings.ts';
+export { branchRun } from './branch.ts';
 export { withDeadline } from './deadline.ts';
 export { flagKey, flagName, RUN_FLAGS, type RunFlag, type RunFlagValues } from './flags.ts';
 export { expectedOf, forecastRun, inOrder, leadOf } from './forecast.ts';

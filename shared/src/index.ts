@@ -88,9 +88,10 @@ export {
   linesOf,
   mainLineId,
   ownTurns,
+  sampledTurns,
   type WholeLine,
 } from './records/lines.ts';
-export { needsOf, UNDERSTOOD } from './records/needs.ts';
+export { BRANCHES, needsOf, UNDERSTOOD } from './records/needs.ts';
 export { problemOf, type Read, tryParseJson } from './records/parse.ts';
 export {
   describePicture,
@@ -182,6 +183,7 @@ export { successOf } from './records/success.ts';
 export { TOOL_PARSERS, type ToolParser } from './records/toolparsers.ts';
 export { PromptSet, SetName, SUBMIT_NAMES, Tool, Toolset, Variant } from './records/toolset.ts';
 export {
+  BranchPoint,
   CommandRecord,
   ExitStatus,
   type ExpertType,

@@ -92,3 +92,38 @@ test('an artifact is listed with its attempt and claim, and found by its locator
   expect((await Array.fromAsync(farm.artifacts.runParts('r'))).flat()).toEqual([listed]);
   expect(String(await farm.artifacts.get(locator))).toBe('new');
 });
+
+test.each(['redis', 'directory'])('%s: an artifact grows by appends at a known length', async (kind) => {
+  const dir = temporaryFolder('artifacts');
+  const store = kind === 'redis' ? 'redis:' : `dir:${dir}`;
+  await using farm = await testFarm({ artifacts: store, artifact_budget_bytes: 10 });
+  const { artifacts } = farm;
+  const locator = artifacts.locate('r.i.0', nth(1));
+  const text = async () => (await artifacts.get(locator)).toString();
+  expect(await artifacts.append('r.i.0', nth(1), Buffer.from('abc'), 0)).toBe(true);
+  expect(await artifacts.append('r.i.0', nth(1), Buffer.from('def'), 3)).toBe(true);
+  expect(await text()).toBe('abcdef');
+  expect((await artifacts.usage()).used_bytes).toBe(6);
+  // A lost part is noticed.
+  expect(await artifacts.append('r.i.0', nth(1), Buffer.from('g'), 5)).toBe(false);
+  expect(await artifacts.append('r.i.1', nth(1), Buffer.from('g'), 5)).toBe(false);
+  await expect(artifacts.append('r.i.0', nth(1), Buffer.from('12345'), 6)).rejects.toMatchObject({
+    code: 'artifact_budget',
+  });
+  expect(await text()).toBe('abcdef');
+  expect(await artifacts.append('r.i.0', nth(1), Buffer.from('x'), 0)).toBe(true);
+  expect(await text()).toBe('x');
+  expect(await artifacts.put('r.i.0', nth(1), Buffer.from('yz'))).toBe(locator);
+  expect(await text()).toBe('yz');
+});
+
+test('an append to Redis that is sent again appends once', async () => {
+  await using farm = await testFarm();
+  const append = (text: string, offset: number) =>
+    farm.artifacts.append('r.i.0', nth(1), Buffer.from(text), offset);
+  await append('abc', 0);
+  expect(await append('def', 3)).toBe(true);
+  expect(await append('def', 3)).toBe(true);
+  expect((await farm.artifacts.get(farm.artifacts.locate('r.i.0', nth(1)))).toString()).toBe('abcdef');
+  expect(await farm.artifacts.usage()).toMatchObject({ used_bytes: 6, artifacts: 1 });
+});

@@ -206,6 +206,8 @@ const OF_BOTH: Calls = {
   'sessions.end': (farm, { session }) => farm.sessions.end(session, 'submitted'),
   'sessions.live': (farm) => farm.sessions.live(),
   'artifacts.put': (farm, { rollout }) => farm.artifacts.put(rollout, nth(1), Buffer.from('a')),
+  'artifacts.append': (farm, { rollout }) => farm.artifacts.append(rollout, nth(1), Buffer.from('a'), 0),
+  'artifacts.locate': async (farm, { rollout }) => farm.artifacts.locate(rollout, nth(1)),
   'artifacts.get': async (farm, { rollout }) =>
     farm.artifacts.get(await farm.artifacts.put(rollout, nth(1), Buffer.from('a'))),
   'artifacts.read': async (farm, { rollout }) =>

@@ -1,5 +1,13 @@
 /** Attempts that a test starts itself, on a node without a puller. */
-import { type Farm, type Instance, loadConfig, newId, type RunRecord, silentLog } from '@swefarm/shared';
+import {
+  type Farm,
+  type Instance,
+  loadConfig,
+  newId,
+  parseRolloutId,
+  type RunRecord,
+  silentLog,
+} from '@swefarm/shared';
 import { createWorkerMetrics } from '../src/metrics/workermetrics.ts';
 import { createNode, type Node } from '../src/node/node.ts';
 import { attemptRollout } from '../src/rollout/attempt.ts';
@@ -32,7 +40,12 @@ export async function submitOne(farm: Farm, run: RunRecord, instance: Instance, 
   };
   return {
     id,
-    attempt: (node: Node) => node.active.during(id, (signal) => attemptRollout(job, node, signal)),
+    /** @param which another rollout of the group */
+    attempt: (node: Node, which = id) =>
+      node.active.during(which, (signal) => {
+        const { index } = parseRolloutId(which);
+        return attemptRollout({ ...job, rollout_id: which, rollout_index: index }, node, signal);
+      }),
     results: async () => (await farm.results.read(run.run_id, '0')).results.map(({ result }) => result),
     /** Classes of the ends of its attempts, and whether the work is stored. */
     ends: async () =>

@@ -8,6 +8,7 @@ import {
   type InstalledAgent,
   openFarm,
   parseRolloutId,
+  type Replay,
   type Result,
   UsageError,
   whenAborted,
@@ -43,8 +44,7 @@ export const show = command({
   example: 'swefarm show results.jsonl#INSTANCE.0 --full',
   async run(o, { rollout: name }) {
     if (o.web) return await showWeb(name, o.dataset ?? null, o);
-    const at = name.lastIndexOf('#');
-    const found = at > 0 ? await fromFile(name.slice(0, at), name.slice(at + 1), o) : await fromFarm(name, o);
+    const found = await findRollout(name, o);
     if (o.out !== undefined) return await writeOutputs(found.content, o.out);
     const human = !o.json && (process.stdout.isTTY || o.turns || o.full);
     await print(human ? describe(found, o) : JSON.stringify(found));
@@ -92,6 +92,12 @@ const fileName = (name: string): string =>
     .split('/')
     .map((part) => part.replace(/^\.*$|[^\w.+=@-]/g, '_').slice(-LONGEST_NAME))
     .join('/');
+
+/** Returns a stored rollout by its id, or by FILE#ID of an output. Throws UsageError if there is none. */
+export async function findRollout(name: string, o: FarmValues): Promise<Found> {
+  const at = name.lastIndexOf('#');
+  return at > 0 ? await fromFile(name.slice(0, at), name.slice(at + 1), o) : await fromFarm(name, o);
+}
 
 async function fromFarm(name: string, o: FarmValues): Promise<Found> {
   parseRolloutId(name);
@@ -156,9 +162,16 @@ function facts(of: Result | OutputLine): string {
       : []),
     `${of.turns} turns, ${of.exit_status ?? 'no exit status'}, ${of.tokens.prompt} + ${of.tokens.completion} tokens, weights ${terminalSafe(of.policy_version ?? 'unnamed')}`,
     ...(of.agent ? [agentText(of.agent)] : []),
+    ...(of.branch_of ? [`branch of ${of.branch_of.rollout_id} behind turn ${of.branch_of.turn}`] : []),
+    ...(of.replay ? [replayText(of.replay)] : []),
     `attempt ${of.attempt} on ${of.node} (${of.runtime}), seconds: ${seconds.join(', ')}`,
   ].join('\n');
 }
+
+const replayText = ({ turns, differed_at: differed }: Replay): string =>
+  differed === null
+    ? `${turns} turns replayed from an earlier attempt`
+    : `begun anew, because the replay of an earlier attempt differed at turn ${differed}`;
 
 function agentText(agent: InstalledAgent): string {
   const { lines, masked, requests, whole, repeated, repaired, refused, unknown_paths = {} } = agent;

@@ -78,6 +78,11 @@ export const FAILURES = {
     2,
     'no sandbox can be as the run or its image asks: limits beyond those of the node, an unknown user',
   ),
+  branch_differs: elsewhere(
+    'instance',
+    2,
+    'the commands of the turns that a branch continues print something else in a fresh sandbox',
+  ),
   setup_failed: elsewhere('instance', 2, 'a setup step failed, or a hidden path could not be removed'),
   parser_failed: nowhere(
     'instance',

@@ -6,6 +6,7 @@ import { Needs } from './needs.ts';
 import { RewardWeights } from './rewardparts.ts';
 import { AgentConfig, EvaluationConfig, PolicyConfig, RewardChoice, SandboxConfig } from './runconfig.ts';
 import { setting } from './setting.ts';
+import { BranchPoint } from './trajectory.ts';
 
 const WEEK_SECONDS = 7 * 24 * 3600;
 const group = z.number().int().max(MOST.group);
@@ -74,6 +75,8 @@ export const RunRecord = z
     ),
     /** Whether calls of the gateway append rollouts to the run and determine the sizes of its groups. */
     open: z.boolean().default(false),
+    /** The rollout whose first turns all rollouts of this run continue; absent: they begin with the first turn. */
+    branch_of: BranchPoint.optional(),
     agent: AgentConfig,
     policy: PolicyConfig.nullable(),
     sandbox: SandboxConfig,
@@ -126,7 +129,7 @@ export const RolloutJob = z.object({
   run_id: z.string(),
   instance_id: z.string(),
   rollout_index: z.number().int().nonnegative().max(MOST.opened),
-  /** Reference to the patch, only for the agent `patch`. */
+  /** Reference to the patch of the agent `patch`, or to the recorded turns that a branch continues. */
   patch_ref: z.string().optional(),
   /** Image of the instance, by which a worker is selected; absent if unknown. */
   image: z.string().optional(),

@@ -10,14 +10,17 @@ export type WholeLine = Pick<Line, 'id' | 'kind' | 'from' | 'masked' | 'contiguo
   tools: ToolDefinition[] | undefined;
   messages: Message[];
   turns: Turn[];
-  /** Number of turns and messages at the start that belong to the lines that this line continues. */
+  /** Number of turns and messages at the start that belong to the lines, or to the rollout, that this line continues. */
   shared: { turns: number; messages: number };
 };
 
 /** Id of the line whose messages and turns the trajectory has. */
 export const mainLineId = ({ line }: Pick<Trajectory, 'line'>): string => line ?? 'L1';
 
-type WithLines = Pick<Trajectory, 'messages' | 'turns' | 'tools' | 'contiguous' | 'lines' | 'line'>;
+type WithLines = Pick<
+  Trajectory,
+  'messages' | 'turns' | 'tools' | 'contiguous' | 'lines' | 'line' | 'branch_of'
+>;
 
 /**
  * Returns all lines, the main line first, then the others in the order of their first answers. A line without tools of its own has those
@@ -48,9 +51,15 @@ const mainLine = (trajectory: WithLines): WholeLine => ({
   tools: trajectory.tools,
   messages: trajectory.messages,
   turns: trajectory.turns,
-  shared: { turns: 0, messages: 0 },
+  shared: sharedByBranch(trajectory),
   ...(trajectory.contiguous === undefined ? {} : { contiguous: trajectory.contiguous }),
 });
+
+/** A branch shares the turns of the rollout from which it branches off, up to the answer of the last of them. */
+function sharedByBranch({ branch_of, turns }: WithLines): WholeLine['shared'] {
+  const last = branch_of && turns[Math.min(branch_of.turn, turns.length) - 1];
+  return last ? { turns: turns.indexOf(last) + 1, messages: last.message + 1 } : { turns: 0, messages: 0 };
+}
 
 function joined({ messages, turns, tools, ...line }: Line, parent: WholeLine | null): WholeLine {
   const { from } = line;
@@ -72,6 +81,10 @@ function joined({ messages, turns, tools, ...line }: Line, parent: WholeLine | n
 
 /** Returns the turns that the line itself has, without those of the lines that it continues. */
 export const ownTurns = ({ turns, shared }: WholeLine): Turn[] => turns.slice(shared.turns);
+
+/** Returns the turns of all lines that no other rollout has. */
+export const sampledTurns = (trajectory: WithLines): Turn[] =>
+  allTurns(trajectory).slice(sharedByBranch(trajectory).turns);
 
 /** Returns the turns of all lines, those of the main line first. `Turn.message` counts in the messages of the turn's own line. */
 export const allTurns = ({ turns, lines = [] }: Pick<Trajectory, 'turns' | 'lines'>): Turn[] =>

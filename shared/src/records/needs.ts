@@ -7,9 +7,12 @@ import { z } from 'zod';
 
 /**
  * The highest level that this version understands; 1 is version 0.1.0; 2 adds agents that come as programs, and files and clocks of sessions; 3 adds
- * toolsets, prompt sets and weights of rewards.
+ * toolsets, prompt sets, weights of rewards and branches.
  */
 export const UNDERSTOOD = 3;
+
+/** Level of a run whose rollouts continue recorded turns. */
+export const BRANCHES = 3;
 
 /** The level of a record without `needs`. */
 const FIRST = 1;

@@ -4,7 +4,7 @@ import { Failure } from '../failures/failure.ts';
 import { EvaluationEnd, PatchState, RewardComponents, Score } from './report.ts';
 import { RewardParts } from './rewardparts.ts';
 import { Variant } from './toolset.ts';
-import { ExitStatus } from './trajectory.ts';
+import { BranchPoint, ExitStatus } from './trajectory.ts';
 
 export const Outcome = z.enum(['judged', 'failed', 'cancelled']);
 export type Outcome = z.infer<typeof Outcome>;
@@ -150,6 +150,7 @@ export const Result = z.object({
   turns: z.number().int(),
   exit_status: ExitStatus.nullable(),
   unread_calls: UnreadCalls.optional(),
+  branch_of: BranchPoint.optional(),
   /** Absent: the attempt replayed nothing. */
   replay: Replay.optional(),
   /** Prompt set and toolset of the rollout, if its run has any. */

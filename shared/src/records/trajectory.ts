@@ -122,6 +122,10 @@ export type Line = {
   contiguous?: boolean;
 };
 
+/** The turn from which a rollout branches off, counted from 1, of another rollout: it continues behind this turn. */
+export const BranchPoint = z.object({ rollout_id: z.string(), turn: z.number().int().positive() });
+export type BranchPoint = z.infer<typeof BranchPoint>;
+
 export type Turn = {
   /** Index of the assistant's message in `messages`. */
   message: number;
@@ -168,4 +172,6 @@ export type Trajectory = {
   lines?: Line[];
   /** Id of the line whose messages and turns the trajectory has; absent: `L1`. */
   line?: string;
+  /** The first turns are those of this rollout, and trainers mask them; absent: all turns are its own. */
+  branch_of?: BranchPoint;
 };

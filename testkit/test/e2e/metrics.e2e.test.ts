@@ -41,6 +41,7 @@ const RESTING = [
   'Swefarm: queue and Redis: Policy endpoints',
   'Swefarm: nodes: Control evaluations',
   'Swefarm: nodes: Requests of agents that come as programs',
+  'Swefarm: nodes: Replays of recorded turns',
   'Swefarm: training: Tool calls that cannot be read',
   'Swefarm: training: Turns a second, as they happen: sum by (kind) (rate(swefarm_session_inputs_total',
 ];

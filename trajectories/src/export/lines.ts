@@ -45,8 +45,8 @@ export const lineFacts = ({ id, kind, from, shared }: WholeLine) => ({
 
 /**
  * Returns a function that adds `weight: 0` to each assistant's message that the line does not train: an answer that another line has, and a
- * text that the agent wrote itself. The agents of the farm write no answers, so their messages have no weights. `isMasked`: no answer is
- * trained on.
+ * text that the agent wrote itself. The agents of the farm write no answers, so their messages have no weights unless they are branches.
+ * `isMasked`: no answer is trained on.
  */
 export function weighted<Written extends object>(
   line: WholeLine,
@@ -54,9 +54,9 @@ export function weighted<Written extends object>(
   isMasked = false,
 ): (message: Message, at: number) => Written & { weight?: 0 } {
   const own = new Set(ownTurns(line).map(({ message }) => message));
-  const ofProgram = isProgram(line);
+  const hasOthers = isProgram(line) || line.shared.turns > 0;
   return (message, at) =>
-    message.role === 'assistant' && (isMasked || (ofProgram && !own.has(at)))
+    message.role === 'assistant' && (isMasked || (hasOthers && !own.has(at)))
       ? { ...write(message), weight: 0 }
       : write(message);
 }

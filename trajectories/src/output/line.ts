@@ -36,6 +36,8 @@ const VERDICT_FIELDS = [
   'turns',
   'exit_status',
   'agent',
+  'branch_of',
+  'replay',
   'failure',
   'facts',
 ] as const;

@@ -48,6 +48,7 @@ export async function runAgent(name: SandboxAgent, task: Task, prepared: Prepare
   } catch (error) {
     if (!(error instanceof ReplayDiffers)) throw error;
     task.services.metrics.replays.inc({ end: 'differed' });
+    if (task.run.branch_of) throw new RolloutFailure('branch_differs', error.message);
     task.log.warn({ why: error.message }, 'recorded turns differ in this sandbox: the agent begins anew');
     task.trace.trajectory = null;
     await task.turns.beginAnew(error.turn);
@@ -83,6 +84,7 @@ async function workIn(sandbox: AgentSandbox, agent: OpenedAgent, task: Task): Pr
   const agentSeconds = agentClock() - from;
   const took = { end, agentSeconds, policyPace: agent.policyPace() };
   trace.trajectory = end.trajectory;
+  if (task.turns.replay) clock.resume({ agent: agentSeconds });
   clock.set('model', end.model_seconds);
   clock.set('command', end.command_seconds);
 
@@ -147,7 +149,8 @@ export const givenWork = ({ run, instance, patch }: Task): AgentWork =>
 /** Returns the work of an earlier attempt that only needs an evaluation. */
 export function resumedWork({ clock, trace }: Task, work: ResumableWork) {
   const { trajectory, patch, seconds, agent = null, outputs } = work;
-  clock.resume(seconds);
+  const { sandbox, agent: agentSeconds, model, command, patch: patchSeconds } = seconds;
+  clock.resume({ sandbox, agent: agentSeconds, model, command, patch: patchSeconds });
   Object.assign(trace, { trajectory, agent, outputs });
   return workWithoutAgent(patch);
 }

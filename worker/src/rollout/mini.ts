@@ -28,7 +28,10 @@ export async function openMini(
   const pause = stack.use(unionOf(followed.pause, ...(permit ? [permit.pause] : [])));
   const policy = stack.use(openPolicy(run.policy, policyDeps(task, { ...followed, pause }, permit)));
   const pace = openPace(task, policy);
-  const recorded = await task.turns.read();
+  const { branch_of: branch } = run;
+  if (branch && task.patch === null)
+    throw new RolloutFailure('instance_invalid', `the turns of ${branch.rollout_id} did not come with the job`);
+  const recorded = await task.turns.read(branch ? task.patch : null);
   let clockPause = policy.pause;
   const owned = stack.move();
   return {
@@ -54,6 +57,7 @@ export async function openMini(
           policy: replay.policy,
           signal,
           beforeTurn(trajectory) {
+            if (branch) trajectory.branch_of = branch;
             replay.beforeTurn(trajectory);
             staleness.check();
           },

@@ -2,11 +2,11 @@
 import { findUnreadCall, parseUsage } from '@swefarm/policy';
 import {
   allAnswers,
-  allTurns,
   type Failure,
   type Outcome,
   type Result,
   type RunRecord,
+  sampledTurns,
   softwareVersion,
   type Trajectory,
   type UnreadCalls,
@@ -26,6 +26,7 @@ export function resultWithoutFacts(run: RunRecord, attempt: Attempt, by: By, end
     software_version: softwareVersion(),
     ...by,
     ...end,
+    ...(run.branch_of ? { branch_of: run.branch_of } : {}),
     resolved: null,
     reward: null,
     reward_table: `${run.reward.table}:${run.reward.hash}`,
@@ -39,10 +40,10 @@ export function resultWithoutFacts(run: RunRecord, attempt: Attempt, by: By, end
   };
 }
 
-/** Returns the token counts that the endpoint reported, summed over all turns. */
+/** Returns the token counts that the endpoint reported, summed over all turns but those of the rollout of a branch. */
 export function tokensOf(trajectory: Trajectory | null): Result['tokens'] {
   const tokens = { prompt: 0, completion: 0 };
-  for (const turn of trajectory ? allTurns(trajectory) : []) {
+  for (const turn of trajectory ? sampledTurns(trajectory) : []) {
     const usage = parseUsage(turn.usage);
     tokens.prompt += usage?.prompt_tokens ?? 0;
     tokens.completion += usage?.completion_tokens ?? 0;

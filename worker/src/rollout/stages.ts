@@ -48,9 +48,9 @@ export function startStageClock(queuedSeconds: number, { onEnter, onStage }: Sta
     addQueued(seconds: number): void {
       spent.queued += seconds;
     },
-    /** Sets the times of an earlier attempt up to its evaluation. Listeners are not called, because the earlier attempt called them. */
-    resume({ sandbox, agent, model, command, patch }: Seconds): void {
-      Object.assign(spent, { sandbox, agent, model, command, patch });
+    /** Sets times that contain those of an earlier attempt. Listeners are not called, because the earlier attempt called them. */
+    resume(times: Partial<Pick<Seconds, 'sandbox' | 'agent' | 'model' | 'command' | 'patch'>>): void {
+      Object.assign(spent, times);
     },
     seconds(): Seconds {
       const rounded = Object.fromEntries(

@@ -12,6 +12,7 @@ import {
   isArtifactGone,
   type JournalEntry,
   type PolicyConfig,
+  parseTurns,
   type RecordedTurn,
   type Replay,
   type TurnRecord,
@@ -66,13 +67,14 @@ export class AttemptTurns {
     this.#isOn = recordsTurns(claimed.run.agent, claimed.run.policy);
   }
 
-  /** Returns the turns to replay; none if there is no usable record. */
-  async read(): Promise<readonly RecordedTurn[]> {
-    if (!this.#isOn || this.replay) return [];
-    const found = await this.#find();
-    if (found === null) return [];
-    const { replay, turns } = found.record;
-    this.#source = found.entry;
+  /** Returns the turns to replay; none if there is no usable record. @param branch text of the turns that a branch continues */
+  async read(branch: string | null): Promise<readonly RecordedTurn[]> {
+    if (this.replay) return [];
+    const found = this.#isOn ? await this.#find() : null;
+    const record = found?.record ?? (branch === null ? null : parseTurns(branch));
+    if (record === null) return [];
+    const { replay, turns } = record;
+    this.#source = found?.entry ?? null;
     if (turns.length === 0 && !replay) return [];
     this.#turns = [...turns];
     this.replay = { turns: turns.length, differed_at: replay?.differed_at ?? null };

@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest';
+import type { Trajectory } from '../records/trajectory.ts';
+import {
+  decodeTurns,
+  encodeTurns,
+  parseTurns,
+  recordedTurn,
+  recordedTurns,
+  textOfTurns,
+} from './turnrecord.ts';
+
+const turn = (message: number, id: number): Trajectory['turns'][number] => ({
+  ...{ message, finish_reason: 'stop', model_seconds: 2, usage: null },
+  policy_version: { start: '1', end: '2' },
+  tokens: {
+    prefix_length: 0,
+    prompt_suffix: Int32Array.of(id, 2),
+    generation: Int32Array.of(3),
+    log_probs: Float32Array.of(-0.5),
+  },
+  commands: [{ command: 'ls', exit_code: id, seconds: 1, output_bytes: 1, note: null }],
+});
+
+const trajectory: Trajectory = {
+  ...{
+    format: 'swefarm-trajectory-1',
+    token_mode: 'token-in',
+    model: 'm',
+    endpoint: null,
+    exit_status: null,
+  },
+  messages: [
+    { role: 'system', content: 's' },
+    { role: 'user', content: 'u' },
+    { role: 'assistant', content: 'first' },
+    { role: 'user', content: 'seen' },
+    { role: 'assistant', content: 'second' },
+    { role: 'user', content: 'not yet answered' },
+  ],
+  turns: [turn(2, 0), turn(4, 1)],
+};
+
+test('a record of several appends is read as written', async () => {
+  const [first, second] = recordedTurns(trajectory, 2);
+  if (!first || !second) throw new Error('no turns');
+  expect(first).toMatchObject({ observed: [], exit_codes: [], at: 2, start: expect.any(String) });
+  expect(second).toMatchObject({ observed: [{ content: 'seen' }], exit_codes: [0], at: 5 });
+  expect(recordedTurn(trajectory, 1, 5)).toEqual(second);
+  const replay = { turns: 0, differed_at: 3 };
+  const blob = Buffer.concat([await encodeTurns([first], { replay }), await encodeTurns([second])]);
+  expect(await decodeTurns(blob)).toEqual({ replay, turns: [first, second] });
+  expect(parseTurns(textOfTurns([first], { replay: null }).toString())).toEqual({
+    replay: null,
+    turns: [first],
+  });
+});
+
+test('a record whose last append was interrupted has the turns before it', async () => {
+  const turns = recordedTurns(trajectory, 2);
+  const [first, second] = [
+    await encodeTurns(turns.slice(0, 1), { replay: null }),
+    await encodeTurns(turns.slice(1)),
+  ];
+  for (let cut = 0; cut < second.length - 8; cut += 7) {
+    const read = await decodeTurns(Buffer.concat([first, second.subarray(0, cut)]));
+    expect(read.turns.length).toBeLessThanOrEqual(2);
+    expect(read.turns[0]).toEqual(turns[0]);
+  }
+});
+
+test.each([
+  ['no gzip', Buffer.from('x'), 'bad_artifact'],
+  ['nothing', Buffer.alloc(0), 'bad_artifact'],
+])('%s is refused', async (_name, blob, code) => {
+  await expect(decodeTurns(blob)).rejects.toMatchObject({ code });
+});
