@@ -37,6 +37,7 @@ const VERDICT_FIELDS = [
   'agent',
   'failure',
   'facts',
+  'graded_by',
 ] as const;
 const COST_FIELDS = [
   'seconds',
