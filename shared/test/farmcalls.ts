@@ -76,6 +76,8 @@ const OF_WORKERS: Calls = {
   'leases.release': (farm, { id }) => farm.leases.release(id, 'w'),
   'controls.note': (farm, { id }) => farm.controls.note(id, 'gold', { starts: true, seconds: 1 }),
   'controls.read': (farm, { id }) => farm.controls.read(id),
+  'verdicts.note': (farm, { run }) => farm.verdicts.note(run, 'p', null),
+  'verdicts.read': (farm, { id }) => farm.verdicts.read(id, 'p'),
   'placement.seat': (farm, { rollout }) =>
     farm.placement.seat({ id: rollout, image: 'i' }, [{ worker: 'w', node: 'n' }], 'home'),
   'placement.leave': (farm, { rollout }) => farm.placement.leave('w', rollout),

@@ -56,6 +56,11 @@ export const WORKER_METRICS = {
     'Runs of tests by purpose: patch, second (of a resolved patch) or control.',
     'purpose',
   ),
+  samePatches: counter(
+    'swefarm_same_patch_total',
+    'Patches that another rollout has too: taken (its verdict), graded (each by itself), gave_up (waited too long), unreadable.',
+    'end',
+  ),
   controlEvaluations: counter(
     'swefarm_control_evaluations_total',
     'Control evaluations of the untouched tree or gold: started, not_started, timed_out or lost.',

@@ -159,6 +159,8 @@ export const Result = z.object({
   agent: InstalledAgent.optional(),
   failure: Failure.nullable(),
   facts: RewardFacts.nullable(),
+  /** Rollout of the same instance whose evaluation of the same patch gave the report; absent: this rollout was graded by itself. */
+  graded_by: z.string().optional(),
   tokens: z.object({ prompt: z.number().int(), completion: z.number().int() }),
   /** Policy version of the last turn; `first` and `last`: the first and the last version of all turns, if known. */
   policy_version: z.string().nullable(),

@@ -273,6 +273,11 @@ export const EvaluationConfig = z.object({
     'whose rules decide; auto: those of the dataset family',
     z.enum(['auto', 'swebench-4.1.0', 'swebench-5.0.2', 'swegym']).default('auto'),
   ),
+  grade_once: setting(
+    '--grade-once <when>',
+    'rollouts of an instance with the same patch take one verdict; off: grade each',
+    z.enum(['on', 'off']).default('on'),
+  ),
   timeout: setting('--eval-timeout <seconds>', 'longest time of the tests', seconds.positive().default(1800)),
   log_limit: setting(
     null,

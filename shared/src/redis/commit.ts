@@ -59,10 +59,7 @@ export function createCommit({ redis, keys }: Store) {
         keys.cancelEpoch,
         (result.artifact && keyOfArtifact(keys, result.artifact)) ?? of.record,
         historyKey(keys, run.agent),
-        of.instances,
-        of.patches,
-        of.appended,
-        of.paused,
+        ...[of.instances, of.patches, of.appended, of.paused, of.verdicts],
       ],
       [
         result.rollout_id,

@@ -31,7 +31,7 @@ export function keysFor(prefix: string) {
     handed: (worker: string) => key('handed', worker),
     /** String | `policy_api_key_ttl_seconds` | API key of a policy, and its origins. */
     secret: (name: string) => key('secret', name),
-    /** String | 10 s (maintenance), 60 s (control evaluation), renewed | holder of a lease. */
+    /** String | 10 s (maintenance), 60 s (evaluations for several rollouts), renewed | holder of a lease. */
     lease: (name: string) => key('lease', name),
     /** Hash | 30 days after the last judged rollout of AGENT | `family/instance`, `family/*`, `*` → running means of seconds, tokens and turns. */
     history: (agent: string) => key('history', agent),
@@ -134,6 +134,8 @@ const runKeys = (key: Key, id: string) => ({
   skipped: key('run', id, 'skipped'),
   /** Set | `artifact_ttl_seconds` after the last artifact | `rollout/claim/attempt`: artifacts of this run in Redis. */
   artifacts: key('run', id, 'artifacts'),
+  /** Hash | as RUN | hash of patch and conditions → rollout that was graded with it, and its artifact (JSON). */
+  verdicts: key('run', id, 'verdicts'),
   /** Hash | as RUN | of an open run: `instance is` → fingerprint of the appended row; `*` → rollouts opened in all. */
   appended: key('run', id, 'appended'),
 });

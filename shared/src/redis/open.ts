@@ -36,6 +36,7 @@ import { Results } from './results.ts';
 import { Runs } from './runs.ts';
 import { createSecrets } from './secrets.ts';
 import { Sessions } from './sessions.ts';
+import { createVerdicts } from './verdicts.ts';
 import { createVitals } from './vitals.ts';
 
 /** The interface through which worker and producer use Redis. */
@@ -155,6 +156,7 @@ function partsOf(config: CommonConfig, store: Store) {
     calls: guarded(new Calls(store)),
     quotas: guarded(createQuotas(store)),
     placement: guarded(createPlacement(store)),
+    verdicts: guarded(createVerdicts(store)),
     live: guarded(createLive(store)),
     locks: guarded(createLocks(store)),
     sessions: guarded(new Sessions(store)),

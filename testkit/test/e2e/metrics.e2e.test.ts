@@ -40,6 +40,7 @@ const KNOWN = { judged: 9, resolved: 3, failed: 3, turns: 3 * (4 + 3 + TURN_LIMI
 const RESTING = [
   'Swefarm: queue and Redis: Policy endpoints',
   'Swefarm: nodes: Control evaluations',
+  'Swefarm: nodes: Evaluations by purpose: sum by (end) (increase(swefarm_same_patch_total',
   'Swefarm: nodes: Requests of agents that come as programs',
   'Swefarm: nodes: Replays of recorded turns',
   'Swefarm: training: Tool calls that cannot be read',

@@ -40,6 +40,7 @@ const VERDICT_FIELDS = [
   'replay',
   'failure',
   'facts',
+  'graded_by',
 ] as const;
 const COST_FIELDS = [
   'seconds',

@@ -12,35 +12,26 @@ import {
   type Instance,
   type InstancePlan,
   type KnownControls,
-  type Leases,
   type Report,
   type RewardFacts,
   RolloutFailure,
   sleep,
 } from '@swefarm/shared';
 import type { Logger } from 'pino';
+import { type LeaseDeps, takeLease } from './lease.ts';
 
 export type Control = ReturnType<typeof createControl>;
 
 type ControlOutcome = 'started' | 'not_started' | 'timed_out' | 'lost';
 
-export type ControlDeps = {
+export type ControlDeps = LeaseDeps & {
   controls: Controls;
-  leases: Leases;
-  holder: string;
   run: (patch: string) => Promise<{ report: Report; testsSeconds: number }>;
-  /** Calls Redis, and repeats the call while Redis refuses it. */
-  ask: <T>(call: () => Promise<T>) => Promise<T>;
   timeoutSeconds: number;
   count: (labels: { tree: ControlTree; outcome: ControlOutcome }) => void;
   log: Pick<Logger, 'info'>;
-  signal: AbortSignal;
-  /** Milliseconds without a renewal after which another worker takes over; absent: one minute. */
-  leaseMs?: number;
 };
 
-const LEASE_MS = 60_000;
-const RENEWALS_PER_LEASE = 3;
 const POLL_MS = 1_000;
 /** Maximum wait for another worker, in time limits: 2 trees, 2 evaluations of each, all repeated once if that worker dies. */
 const PATIENCE_LIMITS = 8;
@@ -80,7 +71,7 @@ export function createControl(
       signal.throwIfAborted();
       const next = decide(await deps.ask(() => controls.read(conditions)));
       if ('answer' in next) return next.answer;
-      await using lease = await takeLease(conditions, deps);
+      await using lease = await takeLease(`control-${conditions}`, deps);
       if (lease === null) {
         if (performance.now() > giveUpAt)
           throw new RolloutFailure('evaluation_lost', 'the control evaluation by another worker did not end');
@@ -114,20 +105,6 @@ export function createControl(
         const share = seen.seconds === null ? null : seen.seconds / deps.timeoutSeconds;
         return { answer: { share, isGold: hasGold } };
       }),
-  };
-}
-
-async function takeLease(conditions: string, { leases, holder, ask, leaseMs = LEASE_MS }: ControlDeps) {
-  const name = `control-${conditions}`;
-  const renew = () => leases.acquire(name, holder, leaseMs);
-  if (!(await ask(renew))) return null;
-  const renewal = setInterval(() => void renew().catch(() => undefined), leaseMs / RENEWALS_PER_LEASE);
-  return {
-    async [Symbol.asyncDispose]() {
-      clearInterval(renewal);
-      // If the release fails, the lease expires.
-      await leases.release(name, holder).catch(() => undefined);
-    },
   };
 }
 

@@ -19,6 +19,7 @@ import {
 } from './context.ts';
 import { attemptEnd, endAttempt, handBack } from './endattempt.ts';
 import { startLive } from './live.ts';
+import { endLead } from './samepatch.ts';
 import { startStageClock } from './stages.ts';
 import { isStale } from './staleness.ts';
 import { openTurnRecord } from './turnrecord.ts';
@@ -47,6 +48,7 @@ export async function attemptRollout(
     return aborted?.kind === 'drain' ? await handBack(context, Promise.resolve()) : DONE;
   } finally {
     void context.live.end();
+    void endLead(context);
   }
 }
 

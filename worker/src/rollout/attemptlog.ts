@@ -27,6 +27,7 @@ export function summaryOf(conclusion: Conclusion, ended: Ended) {
     patch_state: facts?.patch_state ?? null,
     evaluation: facts?.evaluation ?? null,
     trust: facts?.trust ?? null,
+    graded_by: trace.gradedBy,
     failure: failure && `${failure.stage}/${failure.class}`,
     where: failure && FAILURES[failure.class].where,
     before,

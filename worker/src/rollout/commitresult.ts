@@ -13,6 +13,7 @@ import {
 } from './context.ts';
 import { attemptEnd, endAttempt } from './endattempt.ts';
 import { countUnreadCalls, resultWithoutFacts, tokensOf } from './result.ts';
+import { noteVerdict } from './samepatch.ts';
 import { versionsOf } from './staleness.ts';
 import { retryUntilAnswered, untilTakenOver } from './untilanswered.ts';
 
@@ -44,7 +45,10 @@ async function commitResult(context: AttemptContext, conclusion: Conclusion): Pr
     const artifact = await storeArtifact(context, { failure: failureIn(conclusion) }, how);
     const result = resultOf(context, conclusion, artifact);
     const reply = await retryUntilAnswered('commit', () => farm.commit(context.run, result), how);
-    if (reply.status === 'committed') return true;
+    if (reply.status === 'committed') {
+      if (conclusion.outcome === 'judged') await noteVerdict(context, artifact);
+      return true;
+    }
     if (reply.status === 'artifact_lost') continue;
     if (artifact)
       await retryUntilAnswered('artifact of a late attempt', () => farm.artifacts.remove(artifact), how);
@@ -88,6 +92,7 @@ function resultOf(context: AttemptContext, conclusion: Conclusion, artifact: str
     ...(trace.variant ? { variant: trace.variant } : {}),
     ...(trace.agent ? { agent: trace.agent } : {}),
     facts: judged?.facts ?? trace.facts,
+    ...(judged && trace.gradedBy !== null ? { graded_by: trace.gradedBy } : {}),
     tokens: tokensOf(trajectory),
     policy_version: turns.at(-1)?.policy_version.end ?? bare.policy_version,
     ...(trajectory ? versionsOf(trajectory) : {}),

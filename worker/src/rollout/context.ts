@@ -156,6 +156,10 @@ export class Trace {
   /** Only for agents that come as programs. */
   agent: InstalledAgent | null = null;
   outputs: AgentOutput[] | null = null;
+  /** Rollout whose report this attempt took. */
+  gradedBy: string | null = null;
+  /** Patch whose verdict is stored with the result, and the lease on its evaluation while others wait for it. */
+  lead: { key: string; lease: AsyncDisposable | null } | null = null;
 }
 
 /** Returns whether there is nothing to store as an artifact. */

@@ -52,6 +52,7 @@ export function attemptControl(
     signal,
   });
   return {
+    conditions,
     control: tree === 'sibling' ? control : null,
     /** Stores for the whole farm what the evaluation of the attempt's patch showed. */
     async note({ report, testsSeconds }: Evaluated): Promise<void> {

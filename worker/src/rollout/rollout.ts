@@ -22,6 +22,7 @@ import {
 import type { AgentWork, Judged, Task } from './context.ts';
 import { attemptControl } from './control.ts';
 import { factsOf, goldHealthOf, judge } from './facts.ts';
+import { refuseVerdict, samePatchKey, takeVerdict } from './samepatch.ts';
 import { type Staleness, watchStaleness } from './staleness.ts';
 
 /** Throws RolloutFailure when infrastructure is at fault; `task.trace` then has everything that is known so far. */
@@ -99,8 +100,17 @@ async function evaluateWork(
     shortMemory: shortMemory(task),
     signal,
   };
-  const { control, note } = attemptControl(task, { plan, patch, image }, deps);
+  const { control, conditions, note } = attemptControl(task, { plan, patch, image }, deps);
+  const key = samePatchKey(task, patch, conditions, deps);
   await clock.time('evaluation', async () => {
+    const taken = key === null ? null : await takeVerdict(task, key, timeoutOf(plan, run.evaluation.timeout));
+    if (taken) {
+      trace.report = taken.report;
+      trace.testLog = taken.log;
+      trace.gradedBy = taken.by;
+      Object.assign(facts, withReport(facts, taken.report));
+      return;
+    }
     const evaluated = await evaluate({ instance, plan, patch }, { ...deps, control });
     trace.report = evaluated.report;
     trace.testLog = evaluated.log;
@@ -111,6 +121,7 @@ async function evaluateWork(
       task.log.warn(
         'patch of the tree does not apply: the agent broke git or its objects, or the farm has a bug',
       );
+    await refuseVerdict(task, evaluated.report);
     await note(evaluated);
     if (control) await addControlFacts(facts, control);
   });

@@ -1,0 +1,156 @@
+/** Submits a run over HTTP, or forecasts it: `POST /v1/runs`. */
+import { createHash } from 'node:crypto';
+import { chosenSha256 } from '@swefarm/datasets';
+import { weightWarnings } from '@swefarm/grading';
+import {
+  asTree,
+  forecastRun,
+  merge,
+  recordFromSettings,
+  requireKnownKeys,
+  requireSameSettings,
+  type SettingsTree,
+  submit,
+  withShownPictures,
+} from '@swefarm/runs';
+import { newId, RunForecast, type RunRecord, startedRollouts, UsageError } from '@swefarm/shared';
+import { findPrice, NO_PRICE, withPrice } from '@swefarm/trajectories';
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { type Caller, findCaller } from '../access/callers.ts';
+import {
+  requireCardAllowed,
+  requireInstanceAllowed,
+  requireInstanceCount,
+  requireKindAllowed,
+  requirePromptsAllowed,
+  requireRunSize,
+  requireWithinCeilings,
+} from '../access/ceilings.ts';
+import type { RouteDeps } from '../access/deps.ts';
+import { keyFor, storeKey } from '../access/policykeys.ts';
+import { Refusal, settingsRefusal } from '../access/refusal.ts';
+import { readInstances } from './runrows.ts';
+
+export const RunSubmission = z.strictObject({
+  instances: z
+    .array(z.union([z.string(), z.looseObject({})], 'expected a row, or an id of the dataset of serve'))
+    .min(1)
+    .meta({ description: 'rows as in a dataset file, or ids of the dataset that serve was started with' }),
+  group_size: z.number().int().positive().default(1),
+  run: z
+    .record(z.string(), z.unknown())
+    .default({})
+    .meta({ description: "keys of a run's record, as in a --run-config file" }),
+});
+
+export const SubmittedRun = z.object({
+  run_id: z.string(),
+  rollouts: z.number().int(),
+  queued: z.number().int().meta({ description: 'rollouts that this request queued' }),
+});
+export const Planned = z.object({ forecast: RunForecast });
+
+export const SubmissionQuery = z.object({
+  plan: z
+    .enum(['true', 'false'])
+    .default('false')
+    .meta({ description: 'true: queue nothing, and answer with the forecast of the run' }),
+});
+
+type SubmissionRequest = FastifyRequest & {
+  body: z.infer<typeof RunSubmission>;
+  query: z.infer<typeof SubmissionQuery>;
+};
+
+/** Returns the submitted run, or the forecast that a plan asks for. Throws Refusal. */
+export async function submitRun(deps: RouteDeps, request: SubmissionRequest) {
+  const { farm, config, signal, quota } = deps;
+  const caller = findCaller(request);
+  const { instances: given, run } = request.body;
+  namingFields(() => requireKnownKeys('run', run));
+  requireInstanceCount(given.length, config);
+  const instances = readInstances(given, deps);
+  for (const [index, one] of instances.entries()) requireInstanceAllowed(one, config, `instances.${index}.`);
+  const idempotencyKey = request.headers['idempotency-key'];
+  const runId =
+    typeof idempotencyKey === 'string' && idempotencyKey !== ''
+      ? runIdFrom(caller.name, idempotencyKey)
+      : newId();
+  const operator = merge(merge({}, deps.settings ?? {}), caller.run);
+  requireKindAllowed(request, caller, operator, run);
+  requirePromptsAllowed(operator, run);
+  requireCardAllowed(run, config);
+  const dataset = { path: `rows of ${caller.name}`, sha256: chosenSha256(instances), instances };
+  const settings = merge(operator, { ...run, group_size: request.body.group_size });
+  const keyless = namingFields(() => recordFromSettings(settings, runId, dataset, null));
+  namingFields(() => withShownPictures(keyless, instances));
+  requireWithinCeilings(keyless, config, 'run.');
+  requireRunSize(keyless, config);
+  const described = priced(deps, keyless);
+  const forecast = await forecastRun(farm, described, instances);
+  if (request.query.plan === 'true') return { forecast };
+  // The key is stored after the checks of the request, so that a bad request leaves no key in Redis.
+  const record = await withKey(deps, { ...described, forecast }, caller, operator, run);
+  const stored = await farm.runs.get(runId);
+  if (stored) requireSame(stored, record);
+  const warnings = stored ? [] : weightWarnings(record.reward.weights);
+  for (const warning of warnings) deps.log.warn({ caller: caller.name, run: runId }, warning);
+  const rollouts = startedRollouts(record);
+  const submitted = await quota.admit(caller, stored ? 0 : rollouts, async () => ({
+    value: await submit(farm, { record: stored ?? record, instances }, signal),
+    booked: { run_id: runId, rollouts },
+  }));
+  return {
+    isNew: stored === null,
+    run_id: runId,
+    rollouts: submitted.rollouts.length,
+    queued: submitted.queued,
+  };
+}
+
+/** Returns the run id of a caller's idempotency key. The id begins with a letter. */
+const runIdFrom = (caller: string, key: string): string =>
+  `k${BigInt(`0x${createHash('sha256').update(`${caller}\n${key}`).digest('hex')}`)
+    .toString(36)
+    .slice(0, 20)}`;
+
+/** Stores the API key of the policy, and returns the record with the name of the stored key (null: no key). */
+async function withKey(
+  { farm, config }: RouteDeps,
+  record: RunRecord,
+  caller: Caller,
+  operator: SettingsTree,
+  run: SettingsTree,
+): Promise<RunRecord> {
+  const key = keyFor(caller, asTree(operator.policy).urls, asTree(run.policy).urls);
+  const api_key_ref = await storeKey(farm, key, config.policy_api_key_ttl_seconds);
+  return record.policy ? { ...record, policy: { ...record.policy, api_key_ref } } : record;
+}
+
+function priced({ prices, log }: RouteDeps, record: RunRecord): RunRecord {
+  if (!prices || record.policy === null) return record;
+  const price = findPrice(prices, record.policy.model);
+  if (price === null) log.warn({ run: record.run_id, model: record.policy.model }, NO_PRICE);
+  return withPrice(record, price);
+}
+
+const IN_RUN = { url: 'run.policy.urls', model: 'run.policy.model' };
+
+/** Turns errors of settings into refusals that name the field of the request. */
+function namingFields<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw settingsRefusal(error, 'run.', IN_RUN);
+  }
+}
+
+function requireSame(stored: RunRecord, submitted: RunRecord): void {
+  try {
+    requireSameSettings(stored, submitted);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    throw new Refusal(409, 'run_differs', error.message, { field: 'idempotency-key', cause: error });
+  }
+}
