@@ -30,6 +30,7 @@ export const TEMPLATE_VALUES = {
   shell_reopened: [],
   killed_by_limit: [],
   collapse: ['count'],
+  feedback: ['why', 'tests', 'repository', 'left'],
 } as const satisfies Record<string, readonly string[]>;
 
 export type TemplateName = keyof typeof TEMPLATE_VALUES;

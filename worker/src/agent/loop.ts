@@ -191,12 +191,38 @@ function reject(state: RolloutState, message: Message, action: Action): Stop | n
 
 async function act(state: RolloutState, turn: Turn, calls: readonly Call[]): Promise<Stop | null> {
   for (const call of calls) {
-    if (call.kind === 'submit') return { exit_status: 'submitted', submission: call.submission };
+    if (call.kind === 'submit') {
+      const stop = await submit(state, call.submission, call.toolCallId);
+      if (stop) return stop;
+      continue;
+    }
     if (state.remainingSeconds() <= 0) return stopAt('time_limit');
     const timeoutSeconds = Math.min(state.task.config.step_timeout, state.remainingSeconds());
     const done = await executeCall(state, turn, call, timeoutSeconds);
-    if (done.submitted) return { exit_status: 'submitted', submission: done.submitted.text };
-    addMessage(state, done.observation, call.toolCallId);
+    if (!done.submitted) addMessage(state, done.observation, call.toolCallId);
+    else {
+      const stop = await submit(state, done.submitted.text, call.toolCallId);
+      if (stop) return stop;
+    }
   }
+  return null;
+}
+
+/** Ends the rollout, unless the run allows another submit and the tests fail: then the model gets the reason and goes on. */
+async function submit(
+  state: RolloutState,
+  submission: string | null,
+  toolCallId: string | null,
+): Promise<Stop | null> {
+  const { task, deps, trajectory } = state;
+  const { max_submits: most } = task.config;
+  const submitted: Stop = { exit_status: 'submitted', submission };
+  if (most === 1) return submitted;
+  trajectory.submits = (trajectory.submits ?? 0) + 1;
+  const left = most - trajectory.submits;
+  const { onSubmit } = deps;
+  const feedback = left > 0 && onSubmit ? await state.stopClock(() => onSubmit(submission)) : null;
+  if (feedback === null) return submitted;
+  addMessage(state, state.prompts.render('feedback', { ...feedback, left }), toolCallId);
   return null;
 }

@@ -80,6 +80,7 @@ function resultOf(context: AttemptContext, conclusion: Conclusion, artifact: str
     turns: turns.length,
     exit_status: trajectory?.exit_status ?? null,
     ...(unread ? { unread_calls: unread } : {}),
+    ...(trajectory?.submits === undefined ? {} : { submits: trajectory.submits }),
     ...(trace.variant ? { variant: trace.variant } : {}),
     ...(trace.agent ? { agent: trace.agent } : {}),
     facts: judged?.facts ?? trace.facts,

@@ -3,6 +3,7 @@ import { type PolicyConfig, picturesRefusedBy, RolloutFailure } from '@swefarm/s
 import { runMiniAgent } from '../agent/loop.ts';
 import { openPolicy } from '../agent/policy/policy.ts';
 import type { Task } from './context.ts';
+import { openFeedback } from './feedback.ts';
 import { type OpenedAgent, recordTurn } from './openedagent.ts';
 import { openPace, policyDeps } from './policydeps.ts';
 import type { Staleness } from './staleness.ts';
@@ -21,22 +22,27 @@ export async function openMini(task: Task, staleness: Staleness): Promise<Opened
   const policy = stack.use(openPolicy(run.policy, policyDeps(task, followed)));
   const pace = openPace(task, policy);
   const owned = stack.move();
+  let feedback: ReturnType<typeof openFeedback> = null;
   return {
-    work: ({ container, shell }) =>
-      runMiniAgent(
+    work: (sandbox) => {
+      const { container, shell } = sandbox;
+      feedback = openFeedback(task, sandbox);
+      return runMiniAgent(
         { instance, config, workdir: container.workdir },
         {
           shell,
           policy,
           signal,
+          ...(feedback ? { onSubmit: feedback.judge } : {}),
           beforeTurn: () => staleness.check(),
           onTurn(trajectory) {
             pace.note();
             recordTurn(task, trajectory);
           },
         },
-      ),
-    pausedSeconds: () => policy.pause.seconds(),
+      );
+    },
+    pausedSeconds: () => policy.pause.seconds() + (feedback?.seconds() ?? 0),
     policyPace: pace.of,
     [Symbol.dispose]: () => owned.dispose(),
   };
