@@ -63,6 +63,9 @@ type DescribedSession = {
   instance: Instance;
 };
 
+/** Level (needs.ts) of workers that give feedback on submits. */
+const FEEDBACK_LEVEL = 3;
+
 /**
  * Returns the run and the instance of a request, and writes nothing. The request's settings replace those of `caller.run` or `run_id`.
  *
@@ -77,15 +80,16 @@ export async function describeSession(
   const sessionId = sessionIdOf(caller.name, request.request_id);
   const { inputs, clock } = request;
   const isBasic = inputs === 'commands' && clock === 'wall';
+  const agent = { ...asTree(settings.agent), ...request.agent, type: 'external' };
   const raw = {
     format: 'swefarm-run-1',
-    ...(isBasic ? {} : { needs: SESSION_INPUTS_LEVEL }),
+    ...('max_submits' in agent ? { needs: FEEDBACK_LEVEL } : isBasic ? {} : { needs: SESSION_INPUTS_LEVEL }),
     run_id: sessionId,
     created_at: new Date().toISOString(),
     kind: 'session',
     dataset: { path: `session of ${caller.name}`, sha256: chosenSha256([instance]), instances: 1 },
     group_size: 1,
-    agent: { ...asTree(settings.agent), ...request.agent, type: 'external' },
+    agent,
     policy: null,
     sandbox: { ...asTree(settings.sandbox), ...request.sandbox },
     evaluation: { ...asTree(settings.evaluation), ...request.evaluation },

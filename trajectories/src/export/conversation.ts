@@ -33,7 +33,8 @@ export type Step = {
 
 export type Conversation = { prompt: Message[]; steps: Step[] };
 
-type Source = Pick<Trajectory, 'messages' | 'turns'> & Partial<Pick<Trajectory, 'token_mode' | 'tools'>>;
+type Source = Pick<Trajectory, 'messages' | 'turns'> &
+  Partial<Pick<Trajectory, 'token_mode'>> & { tools?: Trajectory['tools'] | undefined };
 
 /** Parses answers without a recorded turn in the same way as the agent does. */
 export function conversationOf({ messages, turns, token_mode, tools = [] }: Source): Conversation {

@@ -14,7 +14,7 @@ import {
 } from '@swefarm/shared';
 import { type Action, type Call, parseAction } from './actions.ts';
 import type { AgentDeps, AgentEnd, AgentTask, PolicyReply } from './agent.ts';
-import { endOf } from './execute.ts';
+import { endOf, feedbackOn } from './execute.ts';
 import { executeCall } from './executecall.ts';
 import { openPrompts } from './prompts.ts';
 import { readSources } from './sources.ts';
@@ -208,21 +208,14 @@ async function act(state: RolloutState, turn: Turn, calls: readonly Call[]): Pro
   return null;
 }
 
-/** Ends the rollout, unless the run allows another submit and the tests fail: then the model gets the reason and goes on. */
+/** Ends the rollout, unless the submit gets feedback: then the model reads it and goes on. */
 async function submit(
   state: RolloutState,
   submission: string | null,
   toolCallId: string | null,
 ): Promise<Stop | null> {
-  const { task, deps, trajectory } = state;
-  const { max_submits: most } = task.config;
-  const submitted: Stop = { exit_status: 'submitted', submission };
-  if (most === 1) return submitted;
-  trajectory.submits = (trajectory.submits ?? 0) + 1;
-  const left = most - trajectory.submits;
-  const { onSubmit } = deps;
-  const feedback = left > 0 && onSubmit ? await state.stopClock(() => onSubmit(submission)) : null;
-  if (feedback === null) return submitted;
-  addMessage(state, state.prompts.render('feedback', { ...feedback, left }), toolCallId);
+  const feedback = await state.stopClock(() => feedbackOn(state, submission));
+  if (feedback === null) return { exit_status: 'submitted', submission };
+  addMessage(state, feedback, toolCallId);
   return null;
 }
