@@ -101,21 +101,30 @@ export function recordFromSettings(
   const parsed = RunRecord.safeParse(raw);
   if (!parsed.success) throw new UsageError(issues(parsed.error));
   checkOverrides(parsed.data.reward.overrides);
+  requireFeedback(parsed.data);
   return parsed.data;
 }
 
 /**
  * Returns the level that a worker must understand: workers of level 1 know neither these agents nor these limits, and workers of level 2
- * neither sets nor weights of rewards.
+ * neither sets nor feedback on submits nor weights of rewards.
  */
 function levelOf(
   { type, answer_limit: answers, cost_limit: cost, ...agent }: SettingsTree,
   { weights = null }: SettingsTree,
 ): number {
-  const { prompts, toolset = [], action } = agent;
-  if (Array.isArray(prompts) || (toolset as unknown[]).length > 0 || action === 'patch') return 3;
+  const { prompts, toolset = [], action, max_submits: submits } = agent;
+  const hasSets = Array.isArray(prompts) || (toolset as unknown[]).length > 0 || action === 'patch';
+  if (hasSets || (submits ?? 1) !== 1) return 3;
   if (weights !== null) return REWARD_WEIGHTS_LEVEL;
   return type === 'installed' || (answers ?? cost ?? null) !== null ? 2 : 1;
+}
+
+/** Throws UsageError if the run asks for feedback on submits that it cannot give. */
+function requireFeedback({ agent, evaluation }: Pick<RunRecord, 'agent' | 'evaluation'>): void {
+  if (agent.max_submits === 1 || (agent.type === 'mini' && evaluation.enabled)) return;
+  const why = agent.type === 'mini' ? 'an evaluation: leave --no-eval out' : `agent mini, not ${agent.type}`;
+  throw new UsageError(`--max-submits (agent.max_submits): feedback on submits needs ${why}`);
 }
 
 /** Throws UsageError if the run limits the cost of its rollouts, and the price of its model is unknown. Call it when the price is set. */

@@ -64,6 +64,9 @@ type DescribedSession = {
   instance: Instance;
 };
 
+/** Level (needs.ts) of workers that give feedback on submits. */
+const FEEDBACK_LEVEL = 3;
+
 /**
  * Returns the run and the instance of a request, and writes nothing. The request's settings replace those of `caller.run` or `run_id`.
  *
@@ -78,8 +81,15 @@ export async function describeSession(
   const sessionId = sessionIdOf(caller.name, request.request_id);
   const { inputs, clock } = request;
   const isBasic = inputs === 'commands' && clock === 'wall';
+  const agent = { ...asTree(settings.agent), ...request.agent, type: 'external' };
   const isWeighted = typeof asTree(settings.reward).weights === 'string';
-  const needs = isWeighted ? REWARD_WEIGHTS_LEVEL : isBasic ? null : SESSION_INPUTS_LEVEL;
+  const needs = isWeighted
+    ? REWARD_WEIGHTS_LEVEL
+    : 'max_submits' in agent
+      ? FEEDBACK_LEVEL
+      : isBasic
+        ? null
+        : SESSION_INPUTS_LEVEL;
   const raw = {
     format: 'swefarm-run-1',
     ...(needs === null ? {} : { needs }),
@@ -88,7 +98,7 @@ export async function describeSession(
     kind: 'session',
     dataset: { path: `session of ${caller.name}`, sha256: chosenSha256([instance]), instances: 1 },
     group_size: 1,
-    agent: { ...asTree(settings.agent), ...request.agent, type: 'external' },
+    agent,
     policy: null,
     sandbox: { ...asTree(settings.sandbox), ...request.sandbox },
     evaluation: { ...asTree(settings.evaluation), ...request.evaluation },

@@ -53,7 +53,7 @@ export const WORKER_METRICS = {
   ),
   evaluations: counter(
     'swefarm_evaluation_runs_total',
-    'Runs of tests by purpose: patch, second (of a resolved patch) or control.',
+    'Runs of tests by purpose: patch, second (of a resolved patch), control, or feedback on a submit.',
     'purpose',
   ),
   samePatches: counter(

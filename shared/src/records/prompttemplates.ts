@@ -30,6 +30,7 @@ export const TEMPLATE_VALUES = {
   shell_reopened: [],
   killed_by_limit: [],
   collapse: ['count'],
+  feedback: ['why', 'tests', 'repository', 'left'],
 } as const satisfies Record<string, readonly string[]>;
 
 export type TemplateName = keyof typeof TEMPLATE_VALUES;
@@ -55,12 +56,14 @@ export const jinjaValuesOf = (name: string): readonly string[] => {
     system: JINJA_TASK,
     instance: JINJA_TASK,
     observation: ['output'],
-    format_error: ['error', 'actions'],
-    token_cut: ['error', 'actions', 'finish_reason', 'has_tool_calls'],
+    format_error: JINJA_ERROR,
+    token_cut: JINJA_ERROR,
   };
   return [...(own[name.replace(/_tool$/, '')] ?? []), ...valuesOf(name)];
 };
 
+/** `finish_reason` and `has_tool_calls` are defined in `token_cut` only. */
+const JINJA_ERROR = ['error', 'actions', 'finish_reason', 'has_tool_calls'];
 const JINJA_TASK = ['task', 'cwd', 'system', 'release', 'version', 'machine'];
 
 export type TemplateValues = Readonly<Record<string, string | number>>;

@@ -153,6 +153,8 @@ export const Result = z.object({
   branch_of: BranchPoint.optional(),
   /** Absent: the attempt replayed nothing. */
   replay: Replay.optional(),
+  /** Number of submits, if the run allows several; the reward is that of the last. */
+  submits: z.number().int().optional(),
   /** Prompt set and toolset of the rollout, if its run has any. */
   variant: Variant.optional(),
   /** Only for agents that come as programs: which one, and how its requests were recorded. */

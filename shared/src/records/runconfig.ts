@@ -130,6 +130,21 @@ export const AgentConfig = z.object({
     'pictures of an issue: sent to the model, or left out so that it gets the text alone',
     PicturesMode.default('send'),
   ),
+  max_submits: setting(
+    '--max-submits <n>',
+    'submits of agent mini: after each but the last whose tests fail it gets feedback and goes on (docs/prompts.md)',
+    z.number().int().positive().max(20).default(1),
+  ),
+  feedback: setting(
+    '--feedback <what>',
+    'what feedback on a submit tells: that the tests failed, or also which, by their names',
+    z.enum(['verdict', 'tests']).default('verdict'),
+  ),
+  after_submit: setting(
+    '--after-submit <what>',
+    'the repository after a submit that failed: kept as it is, or reset to its first state',
+    z.enum(['keep', 'reset']).default('keep'),
+  ),
   patch_source: setting(
     '--patch-source <source>',
     'what the patch is: the changes of the tree, or what the agent printed when it submitted',

@@ -163,6 +163,8 @@ export type Trajectory = {
   exit_status: ExitStatus | null;
   /** The token limit that was reached, for exit status `context_limit`. */
   limit?: TokenLimit;
+  /** Number of submits, if the run allows several. */
+  submits?: number;
   /** Whether each prompt begins with all earlier tokens; absent without token ids. */
   contiguous?: boolean;
   /**

@@ -33,7 +33,8 @@ export type Step = {
 
 export type Conversation = { prompt: Message[]; steps: Step[] };
 
-type Source = Pick<Trajectory, 'messages' | 'turns'> & Partial<Pick<Trajectory, 'token_mode' | 'tools'>>;
+type Source = Pick<Trajectory, 'messages' | 'turns'> &
+  Partial<Pick<Trajectory, 'token_mode'>> & { tools?: Trajectory['tools'] | undefined };
 
 /** Parses answers without a recorded turn in the same way as the agent does. */
 export function conversationOf({ messages, turns, token_mode, tools = [] }: Source): Conversation {
@@ -95,9 +96,9 @@ function writtenIn(message: Message, turn: Turn | null, apart: boolean): Read {
   return { thought: thought.trim(), calls: ran, ran };
 }
 
-/** Returns the shell command of a call; null for a call of another tool. */
-export const commandOf = ({ args }: StepCall): string | null =>
-  typeof args?.command === 'string' ? args.command : null;
+/** Returns the shell command of a call; null for a call of another tool, such as an editor whose `command` is the name of an edit. */
+export const commandOf = ({ name, args }: Pick<StepCall, 'name' | 'args'>): string | null =>
+  typeof args?.command === 'string' && name !== 'str_replace_editor' ? args.command : null;
 
 /** Returns whether the call submits the work: by a submit tool, or by a command that prints the sentinel. */
 export function isSubmit(call: StepCall): boolean {

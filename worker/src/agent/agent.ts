@@ -92,9 +92,14 @@ export type AgentDeps = {
   beforeTurn?: (trajectory: Trajectory) => void;
   /** Called with each recorded answer, before its commands run. */
   onAnswer?: (trajectory: Trajectory) => void;
+  /** Judges a submit before the last one; null: the submit ends the rollout. The agent's clock stands still meanwhile. */
+  onSubmit?: (submission: string | null) => Promise<Feedback | null>;
   /** Called after each turn to publish progress and record the trace. */
   onTurn?: (trajectory: Trajectory) => void;
 };
+
+/** Why a submit is not the last, for the template `feedback`. `tests`: names of failed tests, or nothing. */
+export type Feedback = { why: string; tests: string; repository: string };
 
 export type AgentEnd = {
   /** Null only when a limit killed the sandbox or a command broke it, so that the agent did not stop by itself. */

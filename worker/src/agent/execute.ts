@@ -8,7 +8,7 @@ import type { Prompts } from './prompts.ts';
 /** The part of an agent's state that both kinds of agents have. */
 export type CommandState = {
   readonly task: Pick<AgentTask, 'config'>;
-  readonly deps: Pick<AgentDeps, 'shell' | 'signal'>;
+  readonly deps: Pick<AgentDeps, 'shell' | 'signal' | 'onSubmit'>;
   readonly prompts: Prompts;
   readonly trajectory: Trajectory;
   /** Whether the token limit cut the last answer. */
@@ -117,6 +117,17 @@ export async function recordCommand<T>(
     record.seconds = (performance.now() - started) / 1000;
     state.commandSeconds += record.seconds;
   }
+}
+
+/** Counts a submit. Returns the feedback on it; null: it ends the rollout, because the tests pass or the run allows no further submit. */
+export async function feedbackOn(state: CommandState, submission: string | null): Promise<string | null> {
+  const { task, deps, trajectory, prompts } = state;
+  const { max_submits: most } = task.config;
+  if (most === 1) return null;
+  trajectory.submits = (trajectory.submits ?? 0) + 1;
+  const left = most - trajectory.submits;
+  const feedback = left > 0 ? await deps.onSubmit?.(submission) : null;
+  return feedback ? prompts.render('feedback', { ...feedback, left }) : null;
 }
 
 /** Returns how often the command ran in a row; 0 below the limit from which the model is warned. */

@@ -22,7 +22,7 @@ const toolset = Toolset.parse({
     tool('think', 'think', { thought: string }),
     tool(
       'count',
-      { script: 'echo "$ARG_words" | wc -w; echo "${ARG_limit-none}"' },
+      { script: 'echo "$ARG_words" | wc -w; echo "$ARG_limit"' },
       { words: string, limit: { type: 'integer' } },
       ['words'],
     ),

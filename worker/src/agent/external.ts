@@ -5,8 +5,8 @@
 import { SandboxKilledError } from '@swefarm/sandbox';
 import type { SessionAnswer, SessionInput } from '@swefarm/shared';
 import type { AgentEnd, AgentTask } from './agent.ts';
-import { endOf, NO_COMMANDS } from './execute.ts';
-import { type InputDeps, type InputState, runInput } from './inputs.ts';
+import { endOf, feedbackOn, NO_COMMANDS } from './execute.ts';
+import { callId, type InputDeps, type InputState, runInput } from './inputs.ts';
 import { openPrompts } from './prompts.ts';
 
 export type Driver = {
@@ -48,7 +48,10 @@ export async function runExternalAgent(task: AgentTask, deps: ExternalDeps): Pro
     ...NO_COMMANDS,
   };
   const from = performance.now();
-  const leftMs = (): number => config.time_limit * 1000 - (performance.now() - from - driver.pausedMs());
+  /** The time in which submits were judged, which does not count. */
+  let judgedMs = 0;
+  const leftMs = (): number =>
+    config.time_limit * 1000 - (performance.now() - from - judgedMs - driver.pausedMs());
   try {
     for (let done = 0; done < config.step_limit; done++) {
       const next = await waitForInput(state, done, leftMs);
@@ -56,8 +59,15 @@ export async function runExternalAgent(task: AgentTask, deps: ExternalDeps): Pro
       const { seq, input, content } = next;
       if (input.kind === 'submit') return endOf(state, 'submitted');
       const reply = await runInput(state, seq, input, content, leftMs() / 1000);
-      if ('submitted' in reply) return endOf(state, 'submitted', reply.submitted.text);
-      await driver.reply(reply.answer, reply.content);
+      if (!('submitted' in reply)) await driver.reply(reply.answer, reply.content);
+      else {
+        const judgedFrom = performance.now();
+        const feedback = await feedbackOn(state, reply.submitted.text);
+        if (feedback === null) return endOf(state, 'submitted', reply.submitted.text);
+        judgedMs += performance.now() - judgedFrom;
+        state.trajectory.messages.push({ role: 'tool', tool_call_id: callId(seq), content: feedback });
+        await driver.reply({ seq, observation: feedback, exit_code: 0, seconds: 0, note: null });
+      }
     }
     return endOf(state, 'turn_limit');
   } catch (error) {

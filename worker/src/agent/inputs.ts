@@ -13,7 +13,7 @@ export type SandboxFiles = {
   diff(): Promise<Buffer | InputError>;
 };
 
-export type InputDeps = Pick<AgentDeps, 'shell' | 'signal' | 'onTurn'> & { files: SandboxFiles };
+export type InputDeps = Pick<AgentDeps, 'shell' | 'signal' | 'onTurn' | 'onSubmit'> & { files: SandboxFiles };
 
 export type InputState = CommandState & { readonly deps: InputDeps };
 
@@ -33,7 +33,7 @@ export async function runInput(
   leftSeconds: number,
 ): Promise<Done | { submitted: { text: string | null } }> {
   const { trajectory, deps } = state;
-  const id = `call_${seq}`;
+  const id = callId(seq);
   const called = { name: TOOLS[input.kind], arguments: JSON.stringify(argumentsOf(input)) };
   const tool_calls = [{ id, type: 'function' as const, function: called }];
   const turn: Turn = {
@@ -58,6 +58,8 @@ export async function runInput(
     deps.onTurn?.(trajectory);
   }
 }
+
+export const callId = (seq: number): string => `call_${seq}`;
 
 function argumentsOf(input: Command | FileInput): Record<string, unknown> {
   const { kind, ...rest } = input;

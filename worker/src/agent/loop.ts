@@ -14,7 +14,7 @@ import {
 } from '@swefarm/shared';
 import { type Action, type Call, parseAction } from './actions.ts';
 import type { AgentDeps, AgentEnd, AgentTask, PolicyReply } from './agent.ts';
-import { endOf } from './execute.ts';
+import { endOf, feedbackOn } from './execute.ts';
 import { executeCall } from './executecall.ts';
 import { openPrompts } from './prompts.ts';
 import { readSources } from './sources.ts';
@@ -186,12 +186,31 @@ function reject(state: RolloutState, message: Message, action: Action): Stop | n
 
 async function act(state: RolloutState, turn: Turn, calls: readonly Call[]): Promise<Stop | null> {
   for (const call of calls) {
-    if (call.kind === 'submit') return { exit_status: 'submitted', submission: call.submission };
+    if (call.kind === 'submit') {
+      const stop = await submit(state, call.submission, call.toolCallId);
+      if (stop) return stop;
+      continue;
+    }
     if (state.remainingSeconds() <= 0) return stopAt('time_limit');
     const timeoutSeconds = Math.min(state.task.config.step_timeout, state.remainingSeconds());
     const done = await executeCall(state, turn, call, timeoutSeconds);
-    if (done.submitted) return { exit_status: 'submitted', submission: done.submitted.text };
-    addMessage(state, done.observation, call.toolCallId);
+    if (!done.submitted) addMessage(state, done.observation, call.toolCallId);
+    else {
+      const stop = await submit(state, done.submitted.text, call.toolCallId);
+      if (stop) return stop;
+    }
   }
+  return null;
+}
+
+/** Ends the rollout, unless the submit gets feedback: then the model reads it and goes on. */
+async function submit(
+  state: RolloutState,
+  submission: string | null,
+  toolCallId: string | null,
+): Promise<Stop | null> {
+  const feedback = await state.stopClock(() => feedbackOn(state, submission));
+  if (feedback === null) return { exit_status: 'submitted', submission };
+  addMessage(state, feedback, toolCallId);
   return null;
 }

@@ -14,6 +14,7 @@ import {
   scriptedTask,
   toolCalls,
 } from '../../test/agent/scripted.ts';
+import type { Feedback } from './agent.ts';
 import { runMiniAgent } from './loop.ts';
 
 const cutOff = (content: string): Answer => ({
@@ -170,5 +171,53 @@ describe('answers cut by the token limit', () => {
     const end = await play([half, toolCalls(['submit_solution', ''])], { action: 'tool' });
     expect(end.exit_status).toBe('submitted');
     expect(end.trajectory.messages[3]).toMatchObject({ role: 'tool', tool_call_id: 'call_0' });
+  });
+});
+
+describe('max_submits', () => {
+  const submits = async (
+    config: object,
+    feedback: (number: number) => Feedback | null,
+    answers: Answer[] = [SUBMIT],
+  ) => {
+    const given: (string | null)[] = [];
+    const onSubmit = async (submission: string | null) => {
+      given.push(submission);
+      return feedback(given.length);
+    };
+    const policy = scriptedPolicy(answers);
+    const end = await runMiniAgent(
+      scriptedTask(config as Record<string, unknown>),
+      depsOf(policy, echoShell(), { onSubmit }),
+    );
+    return { end, given };
+  };
+  const FAILED = { why: 'not all of them pass', tests: '', repository: 'kept as it is' };
+
+  test('a submit that fails goes on with the reason; the last is not judged', async () => {
+    const { end, given } = await submits({ max_submits: 3 }, () => FAILED);
+    expect(end).toMatchObject({ exit_status: 'submitted', trajectory: { submits: 3 } });
+    expect(given).toHaveLength(2);
+    const shown = end.trajectory.messages.filter(({ role }) => role === 'user').slice(1);
+    expect(shown.map(({ content }) => content)).toEqual([
+      expect.stringMatching(/^Tests failed: not all of them pass\.\n\n.* You have 2 more/),
+      expect.stringContaining('You have 1 more'),
+    ]);
+  });
+  test('a submit whose tests pass ends the rollout', async () => {
+    const { end } = await submits({ max_submits: 3 }, (number) => (number === 1 ? FAILED : null));
+    expect(end).toMatchObject({ exit_status: 'submitted', trajectory: { submits: 2, turns: [{}, {}] } });
+  });
+  test('a tool call that submits gets the reason as its result, and later calls run', async () => {
+    const answer = toolCalls(['submit_solution', '{}'], ['bash', '{"command":"echo on"}']);
+    const { end } = await submits({ max_submits: 2, action: 'tool' }, () => FAILED, [answer]);
+    expect(end.trajectory.messages.slice(3, 5)).toMatchObject([
+      { role: 'tool', tool_call_id: 'call_0', content: expect.stringContaining('Tests failed') },
+      { role: 'tool', tool_call_id: 'call_1' },
+    ]);
+  });
+  test('without it, nothing is judged or counted', async () => {
+    const { end, given } = await submits({}, () => FAILED);
+    expect([given, end.trajectory.submits]).toEqual([[], undefined]);
   });
 });

@@ -67,3 +67,53 @@ test('an unknown file in a folder is an error', async () => {
   await writeFile(join(folder, 'instance_template.md'), 'x');
   await expect(open({ prompts: folder })).rejects.toThrow(/instance_template\.md: no such template/);
 });
+
+const MINI = {
+  name: 'swebench',
+  engine: 'jinja',
+  templates: {
+    system: 'You.',
+    instance: 'Solve {{task}} in {{cwd}} on {{ machine }}',
+    observation:
+      '{% if output.exception_info -%}\n<exception>{{output.exception_info}}</exception>\n{% endif -%}\n<returncode>{{output.returncode}}</returncode>\n{% if output.output | length < 10 -%}\n<output>\n{{ output.output -}}\n</output>\n{%- else -%}\n{{ output.output[:5] }}~{{ output.output | length - 10 }}~{{ output.output[-5:] }}\n{%- endif -%}',
+    format_error:
+      '{% if finish_reason is defined and finish_reason == "length" %}cut{% else %}{{error}}{% endif %}',
+    token_cut:
+      '{% if finish_reason is defined and finish_reason == "length" %}cut{% else %}{{error}}{% endif %}',
+  },
+};
+test('templates of mini-swe-agent get its values, and shorten the output themselves', async () => {
+  const prompts = await open({ prompts: [MINI] });
+  expect(prompts.render('instance', { ...TASK, readmes: '', code: '' })).toBe(
+    'Solve It breaks: {{x}} in /testbed on x86_64',
+  );
+  const observed = (output: string, notes = '') =>
+    prompts.render('observation', { returncode: 1, output, notes });
+  expect([prompts.shortens, observed('ab\n')]).toEqual([
+    true,
+    '<returncode>1</returncode>\n<output>\nab\n</output>',
+  ]);
+  expect(observed('a'.repeat(30), 'late')).toBe(
+    '<exception>late</exception>\n<returncode>1</returncode>\naaaaa~20~aaaaa',
+  );
+  expect([prompts.render('format_error', { reason: 'why' }), prompts.render('token_cut')]).toEqual([
+    'why',
+    'cut',
+  ]);
+});
+test("a toolset's texts are replaced by a prompt set's, and name the tools", async () => {
+  const tools = ['bash', 'submit'].map((name) => ({
+    ...{ name, description: '', run: name },
+    parameters: { type: 'object', properties: { command: { type: 'string' } } },
+  }));
+  const own = { name: 'own', tools, prompts: { system: '{{tools}}; {{submit_tool}}', collapse: 'x' } };
+  const prompts = await open({
+    action: 'tool',
+    toolset: [own],
+    prompts: [{ name: 'p', templates: { collapse: 'y' } }],
+  });
+  expect([prompts.render('system', TASK), prompts.render('collapse', { count: 1 })]).toEqual([
+    'bash and submit; submit',
+    'y',
+  ]);
+});

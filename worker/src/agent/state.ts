@@ -19,6 +19,8 @@ export type RolloutState = Disposable &
     readonly signal: AbortSignal;
     remainingSeconds(): number;
     malformedAnswers: number;
+    /** Runs work whose time does not count. */
+    stopClock<T>(work: () => Promise<T>): Promise<T>;
     malformedInARow: number;
     /** Whether the history contains an answer with `badArguments` (see `Action` of actions.ts). */
     badArguments: boolean;
@@ -86,11 +88,20 @@ export function addMessage(state: RolloutState, content: string, toolCallId: str
 function startClock(timeLimitSeconds: number, pause: Pause, outer: AbortSignal) {
   const over = new AbortController();
   const end = () => over.abort(new Error('the agent has no time left'));
-  const deadline = startDeadline(timeLimitSeconds, pause, end);
+  let deadline = startDeadline(timeLimitSeconds, pause, end);
   const signal = AbortSignal.any([outer, over.signal]);
   return {
     signal,
     remainingSeconds: () => (signal.aborted ? 0 : deadline.remainingSeconds()),
+    async stopClock<T>(work: () => Promise<T>): Promise<T> {
+      const left = deadline.remainingSeconds();
+      deadline[Symbol.dispose]();
+      try {
+        return await work();
+      } finally {
+        deadline = startDeadline(left, pause, end);
+      }
+    },
     [Symbol.dispose]: () => deadline[Symbol.dispose](),
   };
 }

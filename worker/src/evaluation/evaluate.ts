@@ -25,8 +25,8 @@ export type EvaluationDeps = CleanRunDeps &
     evaluationLock: EvaluationLock;
     /** Whether to evaluate an empty patch too, as for agents without turns, whose reports need the status of each test. */
     evaluateEmpty: boolean;
-    /** Why the tests run: for a verdict, to confirm a verdict, or as evidence about other patches. */
-    purpose: 'patch' | 'second' | 'control';
+    /** Why the tests run: for a verdict, to confirm a verdict, as evidence about other patches, or for feedback on a submit. */
+    purpose: 'patch' | 'second' | 'control' | 'feedback';
     count: (labels: Pick<EvaluationDeps, 'purpose'>) => void;
     /** Evidence of other trees; absent or null: none, because this is a control evaluation or no control is made. */
     control?: Control | null;

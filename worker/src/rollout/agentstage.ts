@@ -66,7 +66,8 @@ async function runInSandbox(
   const { run, clock } = task;
   using agent = await OPEN[name](task, staleness, permit);
   await using sandbox = await clock.time('sandbox', () => startSandbox(task, image, agent.mounts));
-  if (run.evaluation.enabled) clean.begin();
+  // Feedback on submits has containers of its own, and the node has room for one beside the agent's.
+  if (run.evaluation.enabled && run.agent.max_submits === 1) clean.begin();
 
   try {
     return await workIn(sandbox, agent, task);

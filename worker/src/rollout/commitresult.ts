@@ -89,6 +89,7 @@ function resultOf(context: AttemptContext, conclusion: Conclusion, artifact: str
     exit_status: trajectory?.exit_status ?? null,
     ...(unread ? { unread_calls: unread } : {}),
     ...(context.turns.replay ? { replay: context.turns.replay } : {}),
+    ...(trajectory?.submits === undefined ? {} : { submits: trajectory.submits }),
     ...(trace.variant ? { variant: trace.variant } : {}),
     ...(trace.agent ? { agent: trace.agent } : {}),
     facts: judged?.facts ?? trace.facts,

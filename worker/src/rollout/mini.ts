@@ -6,6 +6,7 @@ import { runMiniAgent } from '../agent/loop.ts';
 import { openPolicy } from '../agent/policy/policy.ts';
 import { openReplay } from '../agent/replay.ts';
 import type { Task } from './context.ts';
+import { openFeedback } from './feedback.ts';
 import { type OpenedAgent, recordTurn, showTurn } from './openedagent.ts';
 import { openPace, policyDeps } from './policydeps.ts';
 import type { Staleness } from './staleness.ts';
@@ -34,8 +35,11 @@ export async function openMini(
   const recorded = await task.turns.read(branch ? task.patch : null);
   let clockPause = policy.pause;
   const owned = stack.move();
+  let feedback: ReturnType<typeof openFeedback> = null;
   return {
-    async work({ container, shell }) {
+    async work(sandbox) {
+      const { container, shell } = sandbox;
+      feedback = openFeedback(task, sandbox);
       const replay = openReplay(policy, {
         turns: recorded,
         mostSeconds: run.agent.time_limit,
@@ -56,6 +60,7 @@ export async function openMini(
           shell,
           policy: replay.policy,
           signal,
+          ...(feedback ? { onSubmit: feedback.judge } : {}),
           beforeTurn(trajectory) {
             if (branch) trajectory.branch_of = branch;
             replay.beforeTurn(trajectory);
@@ -72,7 +77,7 @@ export async function openMini(
       replay.requireOver();
       return end;
     },
-    pausedSeconds: () => clockPause.seconds(),
+    pausedSeconds: () => clockPause.seconds() + (feedback?.seconds() ?? 0),
     policyPace: pace.of,
     [Symbol.dispose]: () => owned.dispose(),
   };

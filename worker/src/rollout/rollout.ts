@@ -7,20 +7,12 @@ import { PreparedContainer, requirePossible } from '@swefarm/sandbox';
 import { type InstancePlan, isSandboxAgent, type RewardFacts } from '@swefarm/shared';
 import { timeoutOf } from '../evaluation/cleanrun.ts';
 import { addControlFacts } from '../evaluation/control.ts';
-import { type EvaluationDeps, evaluate } from '../evaluation/evaluate.ts';
+import { evaluate } from '../evaluation/evaluate.ts';
 import { givenWork, type Prepared, resumedWork, runAgent } from './agentstage.ts';
-import {
-  limitsOf,
-  networkOf,
-  refuseExcess,
-  requireProgram,
-  shortMemory,
-  startBare,
-  startClean,
-  startProgram,
-} from './containers.ts';
+import { limitsOf, networkOf, refuseExcess, requireProgram, shortMemory, startClean } from './containers.ts';
 import type { AgentWork, Judged, Task } from './context.ts';
 import { attemptControl } from './control.ts';
+import { evaluationDeps } from './evaluationdeps.ts';
 import { factsOf, goldHealthOf, judge } from './facts.ts';
 import { refuseVerdict, samePatchKey, takeVerdict } from './samepatch.ts';
 import { type Staleness, watchStaleness } from './staleness.ts';
@@ -76,30 +68,13 @@ async function evaluateWork(
   facts: RewardFacts,
   { clean, image, evaluateEmpty }: Pick<Prepared, 'clean' | 'image'> & { evaluateEmpty: boolean },
 ): Promise<void> {
-  const { run, instance, clock, trace, signal, services } = task;
-  const { threads, removals, evaluationLock, runtime } = services;
+  const { run, instance, clock, trace } = task;
   const { patch } = trace;
-  const deps: EvaluationDeps = {
-    container: () => clean.take(),
-    bare: () => startBare(task, image),
-    startProgram: (which) => startProgram(task, which === 'instance' ? image : null),
-    threads,
-    removals,
-    evaluationLock,
-    timeoutSeconds: run.evaluation.timeout,
-    logLimit: run.evaluation.log_limit,
-    evaluateEmpty,
-    purpose: 'patch',
-    count: (labels) => services.metrics.evaluations.inc(labels),
-    imageDigest: image.digest,
-    network: networkOf(task, 'evaluation'),
-    runtime,
+  const deps = evaluationDeps(task, {
+    ...{ image, container: () => clean.take(), evaluateEmpty, purpose: 'patch' },
     goldTimeShare: facts.gold_time_share,
     fromTree: facts.patch_origin === 'tree',
-    diskBytes: run.sandbox.disk_bytes,
-    shortMemory: shortMemory(task),
-    signal,
-  };
+  });
   const { control, conditions, note } = attemptControl(task, { plan, patch, image }, deps);
   const key = samePatchKey(task, patch, conditions, deps);
   await clock.time('evaluation', async () => {

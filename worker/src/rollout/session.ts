@@ -11,6 +11,7 @@ import { type Driver, runExternalAgent } from '../agent/external.ts';
 import { abortOf } from './active.ts';
 import type { AgentSandbox } from './containers.ts';
 import type { Task } from './context.ts';
+import { openFeedback } from './feedback.ts';
 import { type OpenedAgent, recordTurn } from './openedagent.ts';
 import { filesOf } from './sandboxfiles.ts';
 import { retryUntilAnswered, untilAborted } from './untilanswered.ts';
@@ -22,17 +23,17 @@ const OUTAGE_MS = 2_000;
 /** Opens the agent `external`: an external driver sends the commands of the session that this attempt takes. */
 export async function openExternal(task: Task): Promise<OpenedAgent> {
   await takeSession(task);
-  const clock = { pausedMs: 0 };
+  const clock = { pausedMs: 0, judgedSeconds: () => 0 };
   return {
     work: (sandbox) => playSession(task, sandbox, clock),
-    pausedSeconds: () => clock.pausedMs / 1000,
+    pausedSeconds: () => clock.pausedMs / 1000 + clock.judgedSeconds(),
     policyPace: () => null,
     [Symbol.dispose]: () => undefined,
   };
 }
 
 /** The time that the clock of a session stood still, without pauses before the agent started. */
-type SessionClock = { pausedMs: number };
+type SessionClock = { pausedMs: number; judgedSeconds: () => number };
 
 type TaskDriver = Driver & {
   /** Returns the kind of the last input; null: the driver has given none. */
@@ -50,6 +51,8 @@ async function playSession(task: Task, sandbox: AgentSandbox, clock: SessionCloc
   const id = run.run_id;
   const untilAnswered = retrierOf(task);
   const driver = await openDriver(task, clock);
+  const feedback = openFeedback(task, sandbox);
+  if (feedback) clock.judgedSeconds = feedback.seconds;
   const over = new AbortController();
   const watching = watchLease(task, over.signal);
   try {
@@ -57,6 +60,7 @@ async function playSession(task: Task, sandbox: AgentSandbox, clock: SessionCloc
       { instance, config: run.agent, workdir: container.workdir },
       {
         ...{ shell, driver, signal, files: filesOf(sandbox, signal) },
+        ...(feedback ? { onSubmit: feedback.judge } : {}),
         onTurn(trajectory) {
           recordTurn(task, trajectory);
           services.metrics.sessionInputs.inc({ kind: driver.lastKind() ?? '' });

@@ -114,7 +114,7 @@ export class Editor {
     const text = this.#expanded(file.text);
     const old = this.#expanded(args.old_str);
     const fresh = this.#expanded(typeof args.new_str === 'string' ? args.new_str : '');
-    const at = onlyPlaceOf(old, text, path);
+    const at = onlyIndexOf(old, text, path);
     if (fresh === old) throw new Mistake(`Nothing was replaced: \`new_str\` equals \`old_str\` (${old}).`);
     const edited = text.slice(0, at) + fresh + text.slice(at + old.length);
     await save(run, file, edited);
@@ -211,7 +211,7 @@ function rangeOf({ view_range: range }: Args, count: number): [number, number] {
 }
 
 /** Returns where the only occurrence begins. */
-function onlyPlaceOf(old: string, text: string, path: string): number {
+function onlyIndexOf(old: string, text: string, path: string): number {
   const at = text.indexOf(old);
   if (at === -1)
     throw new Mistake(

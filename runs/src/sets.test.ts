@@ -1,0 +1,155 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { agentSettings } from './agentsettings.ts';
+import { promptSetsOf, toolsetsOf, withNamedSets } from './sets.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = temporaryFolder('sets');
+});
+const file = (name: string, text: string): string => {
+  writeFileSync(join(folder, name), text);
+  return join(folder, name);
+};
+const PLAIN = 'templates: {system: "You are {{repo}}."}\n';
+const OWN = 'tools: [{name: go, description: d, parameters: {type: object}, run: submit}]';
+const names = (sets: unknown) =>
+  (sets as { name: string; weight: number }[]).map(({ name, weight }) => [name, weight]);
+
+describe('toolsets', () => {
+  test('those of swefarm are by name, files by path, with weights', () => {
+    const own = file('own.yaml', OWN.replace('go', 'submit'));
+    expect(names(toolsetsOf(`edit=0.7,${own}=0.3`))).toEqual([
+      ['edit', 0.7],
+      ['own', 0.3],
+    ]);
+    expect(toolsetsOf('edit')[0]?.tools.map(({ name }) => name)).toEqual([
+      'bash',
+      'str_replace_editor',
+      'submit',
+    ]);
+    expect(toolsetsOf('bash')[0]?.tools).toHaveLength(1);
+  });
+  test.each([
+    [
+      'a name that is not there',
+      'edti',
+      /--toolset .*edti: no such file, and no set of this name .*\(bash, edit\)/,
+    ],
+    ['the same name twice', 'edit,edit', /two sets have the name "edit"/],
+    ['no weight above 0', 'edit=0', /every weight is 0/],
+    [
+      'a file without a way to submit',
+      OWN.replace('submit', 'think'),
+      /expected a tool that runs bash or submit/,
+    ],
+    ['a submit by an unknown name', OWN, /tools\.0\.name: a tool that submits has one of the names submit/],
+    [
+      'two of one name',
+      'tools: [&a {name: submit, description: d, parameters: {type: object}, run: submit}, *a]',
+      /two tools have the name submit/,
+    ],
+    [
+      'bash without its argument',
+      'tools: [{name: b, description: d, parameters: {type: object}, run: bash}]',
+      /expected properties command/,
+    ],
+    ['an unknown key', `${OWN.replace('go', 'submit')}\ntool: []`, /Unrecognized key: "tool"/],
+    [
+      'an unknown value in a text',
+      `${OWN.replace('go', 'submit')}\nprompts: {system: "{{x}}"}`,
+      /prompts\.system, line 1: unknown name/,
+    ],
+    ['a list', '[]', /expected a mapping/],
+  ])('%s is refused', (_, given, message) => {
+    const path = /[:[]/.test(given) ? file('own.yaml', given) : given;
+    expect(() => toolsetsOf(path)).toThrow(message);
+  });
+});
+
+describe('prompt sets', () => {
+  test('names of workers stay; a mix is read', () => {
+    const [a, b] = [file('a.yaml', PLAIN), file('b.yaml', 'templates: {}')];
+    expect([promptSetsOf('default'), promptSetsOf('/shared/prompts')]).toEqual([
+      'default',
+      '/shared/prompts',
+    ]);
+    expect(names(promptSetsOf(`${a}=0.7,${b}=0.3`))).toEqual([
+      ['a', 0.7],
+      ['b', 0.3],
+    ]);
+    expect(names(promptSetsOf(`default=2,${a}`))).toEqual([
+      ['default', 2],
+      ['a', 1],
+    ]);
+  });
+  test('the styles of SWE-bench come with swefarm', () => {
+    expect(promptSetsOf('swebench-style-3')).toMatchObject([
+      { action: 'patch', sources: { code: 'oracle' } },
+    ]);
+  });
+  test("mini-swe-agent's own file is read as it is", () => {
+    const text = `
+agent:
+  system_template: You are a helpful assistant.
+  instance_template: "Solve {{task}} in {{cwd}}"
+  step_limit: 250
+environment: {cwd: /testbed}
+model:
+  observation_template: "{% if output.exception_info %}<e>{{output.exception_info}}</e>{% endif %}{{ output.output[:5] }}"
+  format_error_template: "{{error}}"
+  model_name: m
+`;
+    const [set] = promptSetsOf(file('swebench.yaml', text)) as [Record<string, unknown>];
+    expect(set).toMatchObject({ name: 'swebench', engine: 'jinja' });
+    expect(Object.keys(set.templates as object)).toEqual([
+      'system',
+      'instance',
+      'observation',
+      'format_error',
+      'token_cut',
+    ]);
+    expect(() => promptSetsOf(file('bad.yaml', text.replace('{{task}}', '{{tusk}}')))).toThrow(
+      /bad\.yaml: templates\.instance, line 1: unknown name tusk/,
+    );
+  });
+});
+
+describe('the settings of an agent', () => {
+  const row = (more: object) => ({ instance_id: 'a__b-1', ...more });
+  test('a toolset means tool calls; a set may say how the model acts', () => {
+    expect(agentSettings({ toolset: 'edit' })).toMatchObject({ action: 'tool', toolset: [{ name: 'edit' }] });
+    expect(agentSettings({ prompts: 'swebench-style-2' })).toMatchObject({
+      action: 'patch',
+      patch_source: 'submission',
+    });
+    expect(agentSettings({ action: 'fenced' })).toEqual({ action: 'fenced' });
+  });
+  test.each([
+    [{ toolset: 'edit', action: 'fenced' }, /ask for tool and fenced/],
+    [{ toolset: 'edit', prompts: 'swebench-style-2' }, /ask for tool and patch/],
+    [{ toolset: 'edit', type: 'external' }, /for agent mini, not for external/],
+    [{ action: 'patch', patch_source: 'tree' }, /no other source than submission/],
+  ])('%j is refused', (given, message) => expect(() => agentSettings(given)).toThrow(message));
+  test('sets that rows and prompt sets name are added without weight', () => {
+    const prompts = promptSetsOf(file('a.yaml', `${PLAIN}toolset: bash\n`));
+    const agent = withNamedSets({ prompts }, [row({}), row({ toolset: 'edit', prompts: 'default' })]);
+    expect(agent.action).toBe('tool');
+    expect(names(agent.prompts)).toEqual([
+      ['a', 1],
+      ['default', 0],
+    ]);
+    expect(names(agent.toolset)).toEqual([
+      ['edit', 0],
+      ['bash', 0],
+    ]);
+    expect(withNamedSets({ type: 'golden' }, [row({ toolset: 'edit' })])).toEqual({ type: 'golden' });
+  });
+  test('a name that nobody has is an error that names the row', () => {
+    expect(() => withNamedSets({}, [row({ toolset: 'edti' })])).toThrow(
+      /^a__b-1: toolset: the run has no set "edti"/,
+    );
+  });
+});

@@ -1,0 +1,33 @@
+/** What the evaluation of a patch needs of its attempt. */
+import type { Container, ReadyImage } from '@swefarm/sandbox';
+import type { EvaluationDeps } from '../evaluation/evaluate.ts';
+import { networkOf, shortMemory, startBare, startProgram } from './containers.ts';
+import type { Task } from './context.ts';
+
+type Given = Pick<EvaluationDeps, 'evaluateEmpty' | 'fromTree' | 'goldTimeShare' | 'purpose'> & {
+  image: ReadyImage;
+  /** Returns the clean container. */
+  container: () => Promise<Container>;
+};
+
+export function evaluationDeps(task: Task, { image, ...given }: Given): EvaluationDeps {
+  const { run, signal, services } = task;
+  const { threads, removals, evaluationLock, runtime } = services;
+  return {
+    ...given,
+    bare: () => startBare(task, image),
+    startProgram: (which) => startProgram(task, which === 'instance' ? image : null),
+    threads,
+    removals,
+    evaluationLock,
+    timeoutSeconds: run.evaluation.timeout,
+    logLimit: run.evaluation.log_limit,
+    count: (labels) => services.metrics.evaluations.inc(labels),
+    imageDigest: image.digest,
+    network: networkOf(task, 'evaluation'),
+    runtime,
+    diskBytes: run.sandbox.disk_bytes,
+    shortMemory: shortMemory(task),
+    signal,
+  };
+}
