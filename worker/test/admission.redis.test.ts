@@ -153,3 +153,15 @@ test('a rollout without a metric of its endpoint plays at once', async () => {
   const [pool] = await at.farm.admissions.list();
   expect(pool).toMatchObject({ limit: null, state: { endpoints: [] } });
 });
+
+test('an outage by 503 longer than the time limit throws no answer away', async () => {
+  const at = await scene(1, 'off', 2);
+  const [id = ''] = at.ids;
+  await expect.poll(() => policy.stats().rollouts[id]?.answered ?? 0, POLL).toBeGreaterThan(1);
+  await policy.setFault({ kind: 'unavailable' });
+  await new Promise((resolve) => setTimeout(resolve, 4_000));
+  await policy.setFault();
+  await expect.poll(async () => (await at.results())[0], POLL).toMatchObject({
+    ...{ outcome: 'judged', attempt: 1, exit_status: 'submitted', turns: 11 },
+  });
+});

@@ -7,8 +7,9 @@
 import type { AdmissionState, EndpointLoad } from '@swefarm/shared';
 
 /** First limit, for each endpoint. */
-const START = 16;
-const GROWTH_FACTOR = 1.5;
+const START = 32;
+/** Low, because the load follows the limit with a delay: sandboxes start, and contexts grow. */
+const GROWTH_FACTOR = 1.1;
 /** Rollouts for each endpoint by which the limit grows in one poll after its first fall. */
 const GROWTH = 1;
 /** The limit grows below this usage of the KV cache. */
