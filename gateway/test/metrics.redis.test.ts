@@ -53,6 +53,13 @@ test('/metrics has outcomes from zero, farm, policies and the process', async ()
     { ...view, url: 'http://user:secret@gpu1:8000/v1', aside_seconds: 0 },
     { ...view, url: 'http://gpu2:8000/v1', aside_seconds: 9 },
   ]);
+  const load = { kv_usage: 0.5, running: 3, waiting: 1, preemptions: 7 };
+  await farm.admissions.setState('default', {
+    ...{ limit: 1.5, threshold: null, wait_polls: 0, queue_polls: 0, refused: 0, reason: null, at: 1 },
+    endpoints: [{ endpoint: 'http://gpu1:8000/v1', ...load }],
+  });
+  const members = ['a', 'b', 'c'].map((rollout) => ({ rollout, plays: rollout !== 'c', rank: 1 }));
+  await farm.admissions.exchange('default', members, 0);
   const reply = await fetch(`${url}/metrics`, { headers: bearer() });
   expect(reply.headers.get('content-type')).toContain('version=0.0.4');
   const text = await reply.text();
@@ -65,6 +72,13 @@ test('/metrics has outcomes from zero, farm, policies and the process', async ()
     'swefarm_policy_endpoint_up{endpoint="http://gpu1:8000/v1"} 1',
     'swefarm_policy_endpoint_up{endpoint="http://gpu2:8000/v1"} 0',
     'swefarm_policy_endpoint_rollouts{endpoint="http://gpu1:8000/v1"} 2',
+    'swefarm_policy_endpoint_kv_usage{endpoint="http://gpu1:8000/v1"} 0.5',
+    'swefarm_policy_endpoint_requests{endpoint="http://gpu1:8000/v1",state="waiting"} 1',
+    'swefarm_policy_endpoint_preemptions_total{endpoint="http://gpu1:8000/v1"} 7',
+    'swefarm_admission_limit{policy="default"} 1',
+    'swefarm_admission_rollouts{policy="default",state="playing"} 1',
+    'swefarm_admission_rollouts{policy="default",state="suspended"} 1',
+    'swefarm_admission_rollouts{policy="default",state="waiting"} 1',
   ])
     expect(text.split('\n')).toContain(line);
   expect(text).toContain('process_cpu_seconds_total');

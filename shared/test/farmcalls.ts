@@ -56,6 +56,10 @@ const turn = {
   ...{ usage: null, policy_version: { start: null, end: null }, commands: [] },
 };
 const where = { attempt: 1, worker: 'w', node: 'n', stage: 'agent', turns: 0, claimed_at: 1, at: 1 };
+const ADMISSION = {
+  ...{ limit: 1, threshold: null, wait_polls: 0, queue_polls: 0, refused: 0, endpoints: [] },
+  ...{ reason: null, at: 1 },
+};
 const never = new AbortController().signal;
 
 type Call = (farm: Farm, world: World) => Promise<unknown>;
@@ -85,6 +89,10 @@ const OF_WORKERS: Calls = {
   'placement.hand': (farm, { rollout }) => farm.placement.hand('w', { job: rollout, token: 't' }),
   'placement.receive': (farm) => farm.placement.receive('w'),
   'placement.wake': (farm) => farm.placement.wake('w'),
+  'admissions.exchange': (farm, { id, rollout }) =>
+    farm.admissions.exchange(id, [{ rollout, plays: false, rank: 1 }], 1),
+  'admissions.leave': (farm, { id, rollout }) => farm.admissions.leave(id, [rollout]),
+  'admissions.setState': (farm, { id }) => farm.admissions.setState(id, ADMISSION),
   'policies.report': (farm) => farm.policies.report('w', []),
   'calls.expired': (farm) => farm.calls.expired(0),
   'calls.forget': (farm, { call }) => farm.calls.forget([call]),
@@ -196,6 +204,8 @@ const OF_BOTH: Calls = {
   'registry.list': (farm) => farm.registry.list(),
   'secrets.get': async (farm, { id }) => expect((await farm.secrets.get(id))?.secret.reveal()).toMatch(/key/),
   'policies.get': async (farm, { id }) => expect(await farm.policies.get([id])).toHaveLength(1),
+  'admissions.state': (farm, { id }) => farm.admissions.state(id),
+  'admissions.list': (farm) => farm.admissions.list(),
   'policies.reports': (farm) => farm.policies.reports(),
   'calls.count': (farm) => farm.calls.count(),
   'clock.now': async (farm) => farm.clock.now(),

@@ -9,6 +9,7 @@ const USAGE = `swefarm-testkit policy --script FILE [options]      an OpenAI-com
   --port N (0: a free one)  --host H (127.0.0.1)  --template plain|strips-thinking|FILE.jinja  --tokenizer FILE
   --tokens on|off  --context-limit N  --reasoning content|field  --api-key KEY  --seed N
   --delay-ms N | --delay-median-ms N --delay-sigma X  --ms-per-token X
+  --engine JSON     answers take as long as on an engine with a KV cache, such as {"kv_tokens": 100000} (src/policy/engine.ts)
   --url-file FILE   the base URL is written there once the server answers (it is also the first line of stdout)
 swefarm-testkit generate --turns N --tokens N [--variants N] [--output FILE]
   a script of long conversations: N turns that grow to so many tokens
@@ -25,7 +26,7 @@ async function main(argv: string[]): Promise<void> {
 async function policy(args: string[]): Promise<void> {
   const values = optionsOf(args, [
     ...['script', 'port', 'host', 'template', 'tokenizer', 'tokens', 'reasoning', 'seed', 'api-key'],
-    ...['context-limit', 'delay-ms', 'delay-median-ms', 'delay-sigma', 'ms-per-token', 'url-file'],
+    ...['context-limit', 'delay-ms', 'delay-median-ms', 'delay-sigma', 'ms-per-token', 'url-file', 'engine'],
   ]);
   if (values.script === undefined) throw new TypeError('policy needs --script FILE');
   const median = number(values['delay-median-ms'], 'delay-median-ms');
@@ -49,6 +50,7 @@ async function policy(args: string[]): Promise<void> {
     ...given('reasoning', oneOf(values.reasoning, 'reasoning', ['content', 'field'] as const)),
     ...given('contextLimit', number(values['context-limit'], 'context-limit')),
     ...given('apiKey', values['api-key']),
+    ...given('engine', values.engine === undefined ? undefined : JSON.parse(values.engine)),
     ...given('seed', number(values.seed, 'seed')),
     ...given('delay', Object.keys(delay).length > 0 ? delay : undefined),
   });

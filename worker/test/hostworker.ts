@@ -70,6 +70,8 @@ type HostWorker = Host & {
   prefix: string;
   slots: number;
   limitMs: number;
+  /** Stops the worker as SIGTERM does. */
+  stop?: AbortSignal;
   /** Interval of reading the policies. */
   intervalMs?: number;
   hostRewards?: boolean;
@@ -83,17 +85,19 @@ export async function startHostWorker({
   threads,
   slots,
   limitMs,
+  stop = new AbortController().signal,
   intervalMs = 50,
   hostRewards = false,
 }: HostWorker) {
   const runtime = await hostRuntime({ scratchDir: join(folder, newId()) });
   const flags = { host_rewards: hostRewards, policy_pause_limit_seconds: limitMs / 1000, placement: 'auto' };
-  const node = openNode({ farm, runtime, threads, flags, policyIntervalMs: intervalMs });
+  const node = openNode({ farm, runtime, threads, flags, stop, policyIntervalMs: intervalMs });
   const pull = startPull(node, slots, prefix);
   onTestFinished(async () => {
     await pull.drain({ finishMs: 0, handBackMs: 5_000 });
     node.policies[Symbol.dispose]();
+    node.admission[Symbol.dispose]();
     await node.removals.finished();
   });
-  return { sandboxes: async () => (await runtime.listOwned()).length };
+  return { node, sandboxes: async () => (await runtime.listOwned()).length };
 }

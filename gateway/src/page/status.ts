@@ -1,5 +1,6 @@
 /** The state of a farm: runs with counts, queue and workers, for `status`, `watch` and the page. */
 import {
+  type AdmissionPool,
   type Farm,
   type RunCounts,
   type RunRecord,
@@ -16,6 +17,8 @@ export type FarmStatus = {
   runs: RunStatus[];
   queue: Record<string, number>;
   workers: WorkerRecord[];
+  /** Admission of rollouts by policy. */
+  admission: AdmissionPool[];
   /** Runs whose records are damaged or of a newer version. */
   unreadable: UnreadableRun[];
 };
@@ -23,7 +26,7 @@ export type FarmStatus = {
 /** Returns the state of the farm with all runs, newest first, or with the run `runId` only. Throws UsageError `run_unknown`. */
 export async function farmStatus(farm: Farm, runId?: string): Promise<FarmStatus> {
   const records = runId === undefined ? await farm.runs.list() : [await knownRun(farm, runId)];
-  const [runs, queue, workers, unreadable] = await Promise.all([
+  const [runs, queue, workers, admission, unreadable] = await Promise.all([
     Promise.all(
       records.map(async (record) => {
         const pause = await farm.groups.paused(record.run_id);
@@ -32,9 +35,10 @@ export async function farmStatus(farm: Farm, runId?: string): Promise<FarmStatus
     ),
     farm.queue().getJobCounts('active', 'prioritized', 'waiting', 'delayed', 'failed'),
     farm.registry.list(),
+    farm.admissions.list(),
     farm.runs.unreadable(),
   ]);
-  return { redis: farm.address, runs, queue, workers, unreadable };
+  return { redis: farm.address, runs, queue, workers, admission, unreadable };
 }
 
 /** Returns the record of a run. Throws UsageError `run_unknown`. */

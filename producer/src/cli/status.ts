@@ -2,6 +2,7 @@
 import { type FarmStatus, farmStatus, type RunStatus } from '@swefarm/gateway';
 import { describeUnreadableRun, openFarm, type WorkerRecord } from '@swefarm/shared';
 import { countNames, terminalSafe, withVerdict } from '@swefarm/trajectories';
+import { admissionLines } from '../view/admission.ts';
 import { left, right, tableOf } from '../view/columns.ts';
 import { command, flag } from './declare.ts';
 import { FARM, producerConfig } from './options.ts';
@@ -33,7 +34,7 @@ function describe(status: FarmStatus, width: number): string {
       : []),
     runTable(status.runs, width),
     ...status.unreadable.map((run) => warning(describeUnreadableRun(run))),
-    workerTable(status.workers),
+    [...admissionLines(status.admission), workerTable(status.workers)].join('\n'),
   ].join('\n\n');
 }
 

@@ -23,6 +23,7 @@ const now = (over: Partial<FarmView> = {}): FarmView => ({
   at: 0,
   redis: 'redis://h:1',
   unreadable: [],
+  admission: [],
   queue: { prioritized: 17, active: 3 },
   workers: [
     ...[null, 'disk is full\u001b[2J'].map((paused, at) => ({

@@ -1,5 +1,6 @@
 import { describeUnreadableRun } from '@swefarm/shared';
 import { middle, terminalSafe, withVerdict } from '@swefarm/trajectories';
+import { admissionLines } from './admission.ts';
 import { type ColumnOf, left, right, tableOf } from './columns.ts';
 import { duration } from './progress.ts';
 import type { FarmView, WatchedRun } from './watching.ts';
@@ -30,7 +31,7 @@ export function renderScreen(now: FarmView, options: ScreenOptions): string {
 }
 
 function heading(
-  { redis, queue, workers, stages, at, unreadable }: FarmView,
+  { redis, queue, workers, stages, at, admission, unreadable }: FarmView,
   { paint }: ScreenOptions,
 ): string {
   const waiting = (queue.prioritized ?? 0) + (queue.waiting ?? 0);
@@ -41,6 +42,7 @@ function heading(
   return [
     `${paint('bold', 'swefarm')} ${redis}  ${new Date(at).toISOString().slice(11, 19)} UTC`,
     `${waiting} wait, ${active} of ${slots} slots busy${busy ? ` (${busy})` : ''}${delayed}`,
+    ...admissionLines(admission),
     ...(queue.failed
       ? [paint('red', `${queue.failed} jobs failed inside the queue: please report this as a bug`)]
       : []),

@@ -23,6 +23,10 @@ export const WORKER_KEYS = {
     3600,
     'Seconds until a rollout that waits for a policy update is handed back at no cost.',
   ),
+  admission_poll_seconds: seconds(
+    2,
+    "Seconds between two reads of the metrics of a policy's endpoints, for --admission auto.",
+  ),
   engine_patience_seconds: plain(
     form.seconds,
     60,

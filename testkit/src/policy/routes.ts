@@ -1,9 +1,10 @@
 /** The small routes beside completions: models, tokenizer, statistics, faults at run time. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Engine, engineMetrics } from './engine.ts';
 import { type FaultRule, isBareRefusal, readRules } from './faults.ts';
 import type { Model } from './model.ts';
 import { BadRequest, objectOf, readChatRequest } from './request.ts';
-import type { Stats } from './stats.ts';
+import type { PolicyStats, Stats } from './stats.ts';
 import { readJson, sendError, sendJson } from './transport.ts';
 import { promptJson } from './wire.ts';
 
@@ -14,12 +15,19 @@ export type Desk = {
   name: string;
   contextLimit: number | null;
   apiKey: string | undefined;
+  /** Null: answers take only the delay of the script. */
+  engine: Engine | null;
   setRules: (rules: readonly FaultRule[]) => Promise<void>;
 };
 
 /** True when the request has the key, or no key is required. */
 export const isAllowed = (apiKey: string | undefined, request: IncomingMessage): boolean =>
   apiKey === undefined || request.headers.authorization === `Bearer ${apiKey}`;
+
+export const readStats = ({ stats, engine }: Pick<Desk, 'stats' | 'engine'>): PolicyStats => ({
+  ...stats.read(),
+  ...(engine ? { engine: engine.stats() } : {}),
+});
 
 /** Handles everything except completions. Throws BadRequest and UsageError for bad bodies. */
 export async function serveRest(
@@ -43,9 +51,11 @@ export async function serveRest(
         }),
       );
     case 'GET /stats':
-      return sendJson(response, 200, JSON.stringify(stats.read()));
+      return sendJson(response, 200, JSON.stringify(readStats(desk)));
     case 'GET /metrics': {
-      const text = `# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{model_name="${name}"} ${stats.inFlight()}.0\n`;
+      const text = desk.engine
+        ? engineMetrics(name, desk.engine.stats())
+        : `# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{model_name="${name}"} ${stats.inFlight()}.0\n`;
       return sendJson(response, 200, text, { 'content-type': 'text/plain; version=0.0.4' });
     }
     case 'POST /faults': {

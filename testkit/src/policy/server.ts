@@ -1,13 +1,15 @@
 /** The scripted policy server: an OpenAI-compatible endpoint on loopback that answers by a script. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { errorMessage, sleepAtMost, UsageError } from '@swefarm/shared';
+import type { z } from 'zod';
 import { createListener, type Listener } from '../listener.ts';
 import { Delay } from './delay.ts';
+import { EngineOptions, openEngine } from './engine.ts';
 import { type FaultRule, type FaultRuleInput, isBareRefusal, openFaultBook, readRules } from './faults.ts';
 import { anyOverflow, type Caller, openModel, type Reply } from './model.ts';
 import type { Dialect } from './overflow.ts';
 import { BadRequest, needsNumber, readChatRequest, readCompletionRequest } from './request.ts';
-import { type Desk, isAllowed, serveRest } from './routes.ts';
+import { type Desk, isAllowed, readStats, serveRest } from './routes.ts';
 import { loadScript, readScript, type ScriptInput } from './script.ts';
 import { openStats, type PolicyStats } from './stats.ts';
 import { loadTemplate } from './template.ts';
@@ -42,6 +44,8 @@ export type ScriptedPolicyOptions = {
   pictures?: boolean;
   /** Sent with every answer as x-policy-version; no header when absent. */
   version?: string;
+  /** Answers take as long as on an engine with this KV cache, which preempts; its load is in /metrics. */
+  engine?: z.input<typeof EngineOptions>;
   /** Lists every answer with a digest of its ids in the statistics. */
   record?: boolean;
 };
@@ -110,6 +114,7 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
     dialect: options.dialect ?? 'vllm-0.9',
     pictures: options.pictures ?? true,
     record: options.record ?? false,
+    engine: options.engine ? openEngine(EngineOptions.parse(options.engine)) : null,
   };
   await listener.open();
   const port = listener.port();
@@ -117,7 +122,7 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
   return {
     url: `http://${options.host ?? '127.0.0.1'}:${port}/v1`,
     port,
-    stats: stats.read,
+    stats: () => readStats(service),
     setFault: (...rules) => setRules(readRules(rules)),
     setVersion(version) {
       service.version = version;
@@ -197,6 +202,8 @@ async function visit(
     if (reply.fault && (await sendFault(response, reply.fault, model ?? service.name, gone.signal))) return;
     if (service.version !== undefined) response.setHeader('x-policy-version', service.version);
     const answer = reply.answer();
+    await service.engine?.run(caller.rollout, answer.promptLength, answer.completionLength, gone.signal);
+    if (gone.signal.aborted) return;
     const written = write(answer);
     if (typeof written === 'string') await sendAnswer(response, written, reply.fault, gone.signal);
     else await sendEvents(response, written, reply.fault, gone.signal);

@@ -1,5 +1,7 @@
 /** Statistics of the server, in total and per rollout, for assertions: turns, aborts, most requests in flight. */
 
+import type { EngineStats } from './engine.ts';
+
 /** An answer that was sent. */
 export type AnswerSeen = { prompt_tokens: number; completion_tokens: number; sha256: string | null };
 
@@ -34,6 +36,8 @@ export type PolicyStats = {
   /** Strikes by kind. */
   faults: Record<string, number>;
   rollouts: Record<string, RolloutSeen>;
+  /** Absent: the server simulates no engine. */
+  engine?: EngineStats;
 };
 
 /** One request under way. */

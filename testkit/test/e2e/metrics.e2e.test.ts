@@ -39,6 +39,9 @@ const KNOWN = { judged: 9, resolved: 3, failed: 3, turns: 3 * (4 + 3 + TURN_LIMI
  */
 const RESTING = [
   'Swefarm: queue and Redis: Policy endpoints',
+  'Swefarm: queue and Redis: Admission by load',
+  'Swefarm: queue and Redis: Load of endpoints',
+  'Swefarm: queue and Redis: KV cache of endpoints',
   'Swefarm: nodes: Control evaluations',
   'Swefarm: nodes: Evaluations by purpose: sum by (end) (increase(swefarm_same_patch_total',
   'Swefarm: nodes: Requests of agents that come as programs',

@@ -18,7 +18,6 @@ import { readLoad } from './load.ts';
 import type { PoolName } from './pool.ts';
 
 const TICK_MS = 1_000;
-const POLL_MS = 2_000;
 const POLL_LEASE_MS = 10_000;
 /** Time between two requests to an endpoint without metrics. */
 const UNMEASURED_MS = 60_000;
@@ -49,11 +48,17 @@ type Pool = {
   polling: boolean;
 };
 
-type AdmissionDeps = { farm: Pick<Farm, 'admissions' | 'leases' | 'clock'>; worker: string; log: Logger };
+type AdmissionDeps = {
+  farm: Pick<Farm, 'admissions' | 'leases' | 'clock'>;
+  worker: string;
+  /** Minimum time between two polls of a pool's endpoints, in milliseconds. */
+  pollMs: number;
+  log: Logger;
+};
 
 export type Admission = ReturnType<typeof createAdmission>;
 
-export function createAdmission({ farm, worker, log }: AdmissionDeps, tickMs: number = TICK_MS) {
+export function createAdmission({ farm, worker, log, pollMs }: AdmissionDeps, tickMs: number = TICK_MS) {
   const pools = new Map<string, Pool>();
   const loads = createLoadReader();
   let away = false;
@@ -106,9 +111,9 @@ export function createAdmission({ farm, worker, log }: AdmissionDeps, tickMs: nu
       );
     await exchange(pool);
   };
-  /** Polls unless the limit is fixed, a poll is under way or the last one was less than {@link POLL_MS} ago. */
+  /** Polls unless the limit is fixed, a poll is under way or the last one is too recent. */
   const pollWhenDue = async (pool: Pool): Promise<void> => {
-    if (pool.name.fixed || pool.polling || performance.now() - pool.polledAt < POLL_MS) return;
+    if (pool.name.fixed || pool.polling || performance.now() - pool.polledAt < pollMs) return;
     pool.polling = true;
     pool.polledAt = performance.now();
     await poll(pool)
@@ -119,9 +124,12 @@ export function createAdmission({ farm, worker, log }: AdmissionDeps, tickMs: nu
         pool.polling = false;
       });
   };
-  const timer = setInterval(() => {
-    for (const pool of pools.values()) void exchange(pool).then(() => pollWhenDue(pool));
-  }, tickMs);
+  const timer = setInterval(
+    () => {
+      for (const pool of pools.values()) void exchange(pool).then(() => pollWhenDue(pool));
+    },
+    Math.min(tickMs, pollMs / 2),
+  );
   timer.unref();
 
   const leave = (pool: Pool, { rollout }: Member): void => {

@@ -26,19 +26,21 @@ const after = (...polls: Partial<Observed>[]): AdmissionState =>
   polls.reduce<AdmissionState | null>((state, change) => nextState(state, seen(change)), null) ??
   nextState(null, seen());
 
-test('the limit starts at 16 for each endpoint, or at the rollouts that already play', () => {
-  expect(nextState(null, seen()).limit).toBe(24);
-  expect(nextState(null, seen({ endpoints: 4, waiting: 0 })).limit).toBe(64);
+const at100 = { ...after(), limit: 100, endpoints: [load()] };
+
+test('the limit starts at 32 for each endpoint, or at the rollouts that already play', () => {
+  expect(nextState(null, seen({ waiting: 0 })).limit).toBe(32);
+  expect(nextState(null, seen({ endpoints: 4, waiting: 0 })).limit).toBe(128);
   expect(nextState(null, seen({ playing: 90, waiting: 0 })).limit).toBe(90);
 });
 
 test('the limit grows by a factor up to the rollouts that exist, while the endpoints have room', () => {
-  expect(limits(null, {}, {}, {}, {}, { waiting: 10 })).toEqual([24, 36, 54, 81, 91]);
-  expect(limits(null, {}, { waiting: 0 }, { loads: [load({ kv_usage: 0.8 })] })).toEqual([24, 24, 24]);
-  expect(limits(null, {}, { loads: [load({ waiting: 1 })] })).toEqual([24, 24]);
+  expect(limits(null, {}, {}, {}, {}, {})).toEqual([35, 38, 42, 46, 51]);
+  expect(limits(null, {}, { waiting: 0 }, { loads: [load({ kv_usage: 0.8 })] })).toEqual([35, 35, 35]);
+  expect(limits(at100, { waiting: 5 })).toEqual([105]);
+  expect(limits(null, {}, { loads: [load({ waiting: 1 })] })).toEqual([35, 35]);
 });
 
-const at100 = { ...after(), limit: 100, endpoints: [load()] };
 test.each<[string, Partial<Observed>, number, RegExp]>([
   ['a preemption', { loads: [load({ preemptions: 3 })] }, 80, /3 requests were preempted/],
   ['a full KV cache', { loads: [load({ kv_usage: 0.96 })] }, 83, /KV cache is 96 % full/],
@@ -59,7 +61,7 @@ test('the limit falls from the number that plays if that is lower, and not below
 test('a long queue lowers the limit only when it lasts', () => {
   const queued = { loads: [load({ running: 40, waiting: 30 })] };
   expect(limits(at100, queued, queued, queued)).toEqual([100, 100, 90]);
-  expect(limits(at100, queued, queued, { loads: [load()] }, queued)).toEqual([100, 100, 150, 150]);
+  expect(limits(at100, queued, queued, { loads: [load()] }, queued)).toEqual([100, 100, 110, 110]);
 });
 
 test('after a fall the limit waits until the load is below it, and then grows by a constant', () => {
@@ -96,5 +98,5 @@ test('endpoints that stop reporting leave the limit as it is for a minute', () =
 
 test('a restarted server, whose counter of preemptions begins anew, does not lower the limit', () => {
   const before = { ...at100, endpoints: [load({ preemptions: 500 })] };
-  expect(nextState(before, seen({ loads: [load({ preemptions: 2 })], playing: 100 })).limit).toBe(150);
+  expect(nextState(before, seen({ loads: [load({ preemptions: 2 })], playing: 100 })).limit).toBeCloseTo(110);
 });

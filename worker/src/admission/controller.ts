@@ -7,12 +7,13 @@
 import type { AdmissionState, EndpointLoad } from '@swefarm/shared';
 
 /** First limit, for each endpoint. */
-const START = 16;
-const GROWTH_FACTOR = 1.5;
+const START = 32;
+/** Low, because the load follows the limit with a delay: sandboxes start, and contexts grow. */
+const GROWTH_FACTOR = 1.1;
 /** Rollouts for each endpoint by which the limit grows in one poll after its first fall. */
 const GROWTH = 1;
 /** The limit grows below this usage of the KV cache. */
-const GROW_BELOW = 0.75;
+const GROW_BELOW = 0.6;
 /** Above this usage, the limit falls to the share that gives TARGET_USAGE. */
 const FALL_ABOVE = 0.9;
 const TARGET_USAGE = 0.8;

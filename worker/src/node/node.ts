@@ -53,7 +53,10 @@ export function createNode(parts: NodeParts): Node {
     active: new ActiveAttempts(),
     breaker: createBreaker(log, isHealthy),
     endpoints,
-    admission: createAdmission({ farm, worker, log }, intervalMs),
+    admission: createAdmission(
+      { farm, worker, log, pollMs: config.admission_poll_seconds * 1000 },
+      intervalMs,
+    ),
     policies: watchPolicies({ farm, worker, endpoints, log, ...interval }),
     nodeMemoryBytes: nodeMemory(config),
   };

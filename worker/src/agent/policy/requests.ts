@@ -87,14 +87,15 @@ export async function askUntilAnswered(
   }
 }
 
-/** Determines how long a turn is tried. A rollout that has answers waits longer for an endpoint that refuses by 429 or 503. */
+/** Determines how long a turn is tried. A rollout that has answers waits longer for an endpoint that refuses by 429 or 503, if it retries at all. */
 function openPatience({ config, deps, received }: TurnContext) {
   const { refusalPatience = 0, followed } = deps;
   const usual = countSeconds(config.patience, followed.pause);
   const refusals = countSeconds(refusalPatience, followed.pause);
   return {
     leftSeconds(fault: PolicyFault, anew: boolean): number {
-      if (!fault.refused || received.tokens === 0 || refusalPatience <= config.patience)
+      const isSpared = fault.refused && received.tokens > 0 && config.patience > 0;
+      if (!isSpared || refusalPatience <= config.patience)
         return usual.leftSeconds(anew);
       // The endpoint answers, so its earlier faults are over.
       usual.leftSeconds(true);
