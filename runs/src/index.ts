@@ -1,4 +1,5 @@
 export { withDeadline } from './deadline.ts';
+export { PassEstimate, passEstimate } from './draws/estimate.ts';
 export { flagKey, flagName, RUN_FLAGS, type RunFlag, type RunFlagValues } from './flags.ts';
 export { type EvaluationRound, healthFinding, withEgress } from './health/finding.ts';
 export {

@@ -83,13 +83,14 @@ export function recordFromSettings(
   const policy = policySettings(agent, settings, apiKeyRef);
   const ownKeys = Object.keys(SETTABLE).filter((key) => SETTABLE[key] === true);
   const raw = {
-    needs: levelOf(agent),
+    needs: levelOf(agent, settings.until),
     ...Object.fromEntries(ownKeys.map((key) => [key, settings[key]])),
     group_size: settings.group_size ?? 1,
     format: 'swefarm-run-1',
     run_id: runId,
     created_at: new Date().toISOString(),
     dataset: { path: dataset.path, sha256: dataset.sha256, instances: dataset.instances.length },
+    until: settings.until ?? null,
     agent,
     policy,
     sandbox: settings.sandbox ?? {},
@@ -102,9 +103,11 @@ export function recordFromSettings(
   return parsed.data;
 }
 
-/** Returns the level that a worker must understand: workers of level 1 know neither these agents nor these limits. */
-const levelOf = ({ type, answer_limit: answers, cost_limit: cost }: SettingsTree): number =>
-  type === 'installed' || (answers ?? cost ?? null) !== null ? 2 : 1;
+/** Returns the level that a worker must understand: of 1 without these agents and limits, of 2 without draws of groups. */
+function levelOf({ type, answer_limit: answers, cost_limit: cost }: SettingsTree, until: unknown): number {
+  if (until !== undefined && until !== null) return 3;
+  return type === 'installed' || (answers ?? cost ?? null) !== null ? 2 : 1;
+}
 
 /** Throws UsageError if the run limits the cost of its rollouts, and the price of its model is unknown. Call it when the price is set. */
 export function requireCountableCost({ agent, policy }: Pick<RunRecord, 'agent' | 'policy'>): void {
@@ -211,6 +214,9 @@ const FREE = new Set([
   'policy.price.completion',
 ]);
 
+/** Fields that {@link submit} fills when it plans the draws. */
+const PLANNED = 'until.strata';
+
 /**
  * Returns the differences between the stored record of a run and the new record, such as `agent.step_limit: 250 → 100`. Any difference
  * forbids `--resume`, because a training step would receive data of another policy.
@@ -218,7 +224,9 @@ const FREE = new Set([
 export function recordDifferences(stored: RunRecord, wanted: RunRecord): string[] {
   const before = flatten(stored);
   const after = flatten(wanted);
-  const keys = [...new Set([...before.keys(), ...after.keys()])].filter((key) => !FREE.has(key)).sort();
+  const keys = [...new Set([...before.keys(), ...after.keys()])]
+    .filter((key) => !FREE.has(key) && !key.startsWith(PLANNED))
+    .sort();
   return keys
     .filter((key) => before.get(key) !== after.get(key))
     .map((key) => `${key}: ${shorten(before.get(key))} → ${shorten(after.get(key))}`);

@@ -162,6 +162,7 @@ export {
   type TurnRequest,
   type TurnTokens,
 } from './records/trajectory.ts';
+export { Curriculum, Draw, mostGroups, Stratum, startedGroups, Until } from './records/until.ts';
 export { aclUser } from './redis/acl.ts';
 export { removeAddress, writeAddress } from './redis/address.ts';
 export { decide } from './redis/budget.ts';
@@ -170,12 +171,14 @@ export type { Clock } from './redis/clock.ts';
 export { type Controls, ControlTree, type KnownControls } from './redis/controls.ts';
 export { newestCopy, restoreCopy, saveCopy } from './redis/copy.ts';
 export { type Farm, type OpenOptions, openFarm, prepareFarm } from './redis/farm.ts';
+export { type EndedGroup, GroupChoice, GroupEnd } from './redis/groupends.ts';
 export { RunPause, resumeRun } from './redis/groups.ts';
 export { AttemptEnd, type Claim, JournalEntry, type RunningAttempt } from './redis/journal.ts';
 export { freePort, type LaunchedRedis, type LaunchOptions, launchRedis } from './redis/launch.ts';
 export type { Leases } from './redis/lease.ts';
 export { type Live, LiveRollout, LiveTurn } from './redis/live.ts';
 export { refusedByRedis } from './redis/outage.ts';
+export type { Passes } from './redis/passes.ts';
 export type { Handed } from './redis/placement.ts';
 export type { Policies } from './redis/policies.ts';
 export { EndpointProbe } from './redis/probes.ts';

@@ -7,6 +7,7 @@ import { type Outcome, outcomeOf, Result } from '../records/result.ts';
 import { keyOfArtifact } from './artifacts.ts';
 import { costsOf, countersOf, isRefillable, isUsable } from './counters.ts';
 import type { Store } from './part.ts';
+import { passesName } from './passes.ts';
 import { loadScript } from './script.ts';
 
 export type CommitReply =
@@ -35,7 +36,7 @@ const MESSAGE_LENGTHS = [512, 80];
  * @throws SwefarmError `result_too_large` above 4 KB, `result_invalid` for a result that readers would refuse; both are bugs
  */
 export function createCommit({ redis, keys }: Store) {
-  const script = loadScript(redis, 'commit');
+  const script = loadScript(redis, 'group_end', 'commit');
   return async (run: CommitRun, result: Result): Promise<CommitReply> => {
     const of = keys.run(result.run_id);
     const version = result.policy_version?.slice(0, VERSION_LENGTH) ?? '';
@@ -57,6 +58,9 @@ export function createCommit({ redis, keys }: Store) {
         of.cancelled,
         keys.cancelEpoch,
         (result.artifact && keyOfArtifact(keys, result.artifact)) ?? of.record,
+        passesKey(keys, run, result) ?? of.record,
+        of.ends,
+        of.draws,
         of.instances,
         of.patches,
         of.appended,
@@ -97,6 +101,10 @@ export function createCommit({ redis, keys }: Store) {
 /** Returns the number of usable results that ends a group; 0: never, as in open runs, where each rollout has a caller. */
 const enoughOf = (run: CommitRun): number =>
   run.open ? 0 : (run.min_group ?? (run.oversample > 0 ? run.group_size : 0));
+
+/** Returns the key of the pass rates that a result changes; null: the rollout asks no policy, or no worker read its instance. */
+const passesKey = (keys: Store['keys'], { policy }: CommitRun, { family }: Result): string | null =>
+  policy && family !== undefined ? keys.passes(passesName(policy), family) : null;
 
 /** Throws for a result that readers would refuse, because entries of the stream cannot be changed. */
 function refuseUnreadable({ rollout_id }: Result, text: string): void {
