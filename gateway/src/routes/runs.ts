@@ -1,9 +1,11 @@
-/** Routes of runs: submit a run, read results, cancel. */
+/** Routes of runs: submit a run, list runs, cancel. */
 import { createHash } from 'node:crypto';
 import { chosenSha256 } from '@swefarm/datasets';
 import {
   asTree,
   merge,
+  PassEstimate,
+  passEstimate,
   recordFromSettings,
   requireKnownKeys,
   requireSameSettings,
@@ -15,16 +17,14 @@ import {
   GroupCount,
   newId,
   parseRolloutId,
-  Result,
   RunCounts,
   RunRecord,
   startedRollouts,
-  UnreadableResult,
   UnreadableRun,
   UsageError,
 } from '@swefarm/shared';
 import { findPrice, NO_PRICE, withPrice } from '@swefarm/trajectories';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { App } from '../access/app.ts';
 import { type Caller, findCaller } from '../access/callers.ts';
@@ -40,33 +40,29 @@ import {
 import type { GatewayDeps, RouteDeps } from '../access/deps.ts';
 import { keyFor, storeKey } from '../access/policykeys.ts';
 import { Refusal, settingsRefusal } from '../access/refusal.ts';
-import { closedSignal } from '../calls/callconnection.ts';
 import { documented } from './answers.ts';
-import { readInstances } from './runrows.ts';
+import { readInstances, wholeDataset } from './runrows.ts';
 
 const RunSubmission = z.strictObject({
   instances: z
     .array(z.union([z.string(), z.looseObject({})], 'expected a row, or an id of the dataset of serve'))
     .min(1)
-    .meta({ description: 'rows as in a dataset file, or ids of the dataset that serve was started with' }),
+    .optional()
+    .meta({
+      description:
+        'rows as in a dataset file, or ids of the dataset that serve was started with; with `until` they may be left out: all of that dataset',
+    }),
   group_size: z.number().int().positive().default(1),
+  until: z.record(z.string(), z.unknown()).optional().meta({
+    description: 'draws instances until enough groups are kept: groups, keep, max, ahead, seed, curriculum',
+  }),
   run: z
     .record(z.string(), z.unknown())
     .default({})
     .meta({ description: "keys of a run's record, as in a --run-config file" }),
 });
 
-const RunParams = z.object({ run: z.string().regex(/^[a-z0-9]+$/, 'expected a run id') });
-
-const ResultsQuery = z.object({
-  after: z
-    .string()
-    .regex(/^\d+(-\d+)?$/, 'expected the last_id of an earlier answer')
-    .default('0')
-    .meta({ description: 'last_id of the previous answer; 0: from the start' }),
-  wait_seconds: z.coerce.number().min(0).max(3600).default(0),
-  count: z.coerce.number().int().min(1).max(1000).default(200),
-});
+export const RunParams = z.object({ run: z.string().regex(/^[a-z0-9]+$/, 'expected a run id') });
 
 const RunCancellation = z
   .strictObject({ rollouts: z.array(z.string()).min(1).optional() })
@@ -91,12 +87,10 @@ const RunDetail = RunSummary.extend({
   left: z.number().int().meta({ description: 'uncommitted rollouts' }),
   counts: RunCounts,
   groups: z.record(z.string(), GroupCount).meta({ description: 'by instance id' }),
-});
-
-const ResultList = z.object({
-  results: z.array(Result),
-  unreadable: z.array(UnreadableResult).meta({ description: 'unreadable results, which are skipped' }),
-  last_id: z.string().meta({ description: 'the next `after`' }),
+  pass_rate: PassEstimate.nullable().meta({
+    description:
+      'of a run with `until`: estimate for the dataset, corrected for the draws, with its 95 % interval',
+  }),
 });
 
 const Cancelled = z.object({
@@ -130,11 +124,6 @@ export function runRoutes(app: App, deps: RouteDeps): void {
     documented('Counts, groups and what is left of a run', RunDetail, { params: RunParams }, 404),
     ({ params }) => describeRun(deps, params.run),
   );
-  app.get(
-    '/v1/runs/:run/results',
-    documented('Results as they finish', ResultList, { params: RunParams, querystring: ResultsQuery }, 404),
-    (request, reply) => readResults(deps, request.params.run, request.query, reply),
-  );
   const cancellation = { params: RunParams, body: RunCancellation };
   app.post(
     '/v1/runs/:run/cancel',
@@ -146,10 +135,11 @@ export function runRoutes(app: App, deps: RouteDeps): void {
 async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: z.infer<typeof RunSubmission> }) {
   const { farm, config, signal, quota } = deps;
   const caller = findCaller(request);
-  const { instances: given, run } = request.body;
+  const { instances: given, until } = request.body;
+  const run = until === undefined ? request.body.run : { ...request.body.run, until };
   namingFields(() => requireKnownKeys('run', run));
-  requireInstanceCount(given.length, config);
-  const instances = readInstances(given, deps);
+  requireInstanceCount(given?.length ?? 0, config);
+  const instances = given ? readInstances(given, deps) : wholeDataset(deps, run);
   for (const [index, one] of instances.entries()) requireInstanceAllowed(one, config, `instances.${index}.`);
   const idempotencyKey = request.headers['idempotency-key'];
   const runId =
@@ -250,27 +240,8 @@ async function describeRun(deps: GatewayDeps, runId: string): Promise<z.infer<ty
   const run = await requireRun(deps, runId);
   const [counts, groups] = await Promise.all([farm.results.counts(runId), farm.results.groups(runId)]);
   const left = [...groups.values()].reduce((sum, group) => sum + Math.max(0, group.left), 0);
-  return { ...summaryOf(run), left, counts, groups: Object.fromEntries(groups) };
-}
-
-async function readResults(
-  deps: GatewayDeps,
-  runId: string,
-  { after, wait_seconds, count }: z.infer<typeof ResultsQuery>,
-  reply: FastifyReply,
-) {
-  const { farm, signal } = deps;
-  await requireRun(deps, runId);
-  const closed = closedSignal(reply);
-  const options = { count, blockMs: wait_seconds * 1000, signal: AbortSignal.any([closed, signal]) };
-  try {
-    const { results, unreadable, last_id } = await farm.results.read(runId, after, options);
-    return { results: results.map(({ result }) => result), unreadable, last_id };
-  } catch (error) {
-    if (closed.aborted) return reply.hijack();
-    if (signal.aborted) return { results: [], unreadable: [], last_id: after };
-    throw error;
-  }
+  const pass_rate = await passEstimate(farm, run);
+  return { ...summaryOf(run), left, counts, groups: Object.fromEntries(groups), pass_rate };
 }
 
 async function cancelRun(deps: GatewayDeps, runId: string, rollouts: string[] | undefined) {
