@@ -79,11 +79,11 @@ test('32 mixed groups need exactly the expected draws, also after all processes 
   const last = planned.indexOf(mixed[31] ?? '');
   const groups = await readGroups(again.url, record.run_id);
   expect(groups.toSorted()).toEqual(planned.slice(0, last + 1).toSorted());
-  expect((await readGroups(again.url, record.run_id, 'kept')).toSorted()).toEqual(
+  expect((await readGroups(again.url, record.run_id, 'selected')).toSorted()).toEqual(
     mixed.slice(0, 32).toSorted(),
   );
   const detail = (await ask(`${again.url}/v1/runs/${record.run_id}`, 'GET')).body;
-  expect(detail).toMatchObject({ left: 0, counts: { drawn: last + 1, kept: 32 } });
+  expect(detail).toMatchObject({ left: 0, counts: { drawn: last + 1, selected: 32 } });
   const { uniform, short } = detail.counts.dropped;
   expect(uniform + short).toBe(last + 1 - 32);
   expect(detail.pass_rate).toMatchObject({ groups: last, covered: 1 });
@@ -111,7 +111,7 @@ test('a curriculum draws by the outcomes of earlier runs, and repeats its draws'
   });
   await play(made.farm, record);
   const { body } = await ask(`${made.url}/v1/runs/${record.run_id}`, 'GET');
-  expect(body.counts).toMatchObject({ kept: 20 });
+  expect(body.counts).toMatchObject({ selected: 20 });
   expect(body.counts.drawn).toBeLessThan(24);
 });
 

@@ -13,6 +13,7 @@ const MADE = [
   'dataset.sha256',
   'dataset.instances',
   'open',
+  'until.strata',
   'policy.api_key_ref',
   'policy.price.prompt',
   'policy.price.completion',

@@ -59,11 +59,19 @@ export async function submit(farm: Farm, submission: Submission, signal?: AbortS
 async function submitDraws(
   farm: Farm,
   record: RunRecord,
-  { instances, patches }: Submission,
+  { instances, patches, done }: Submission,
   signal?: AbortSignal,
 ): Promise<Submitted> {
   const { run_id } = record;
-  if (!(await farm.runs.exists(run_id))) await createDrawn(farm, record, instances, patches);
+  if (!(await farm.runs.exists(run_id))) {
+    if (done && done.size > 0) {
+      throw new UsageError(
+        `run ${run_id}: its draws were in a Redis that no longer has them, so it cannot be resumed: start a new run with another output`,
+        { code: 'run_unknown' },
+      );
+    }
+    await createDrawn(farm, record, instances, patches);
+  }
   const open = await farm.groups.open(run_id);
   await queueMissing(farm, record, open, signal);
   return { run_id, rollouts: await farm.groups.rollouts(run_id), queued: open.length };
@@ -77,16 +85,10 @@ async function createDrawn(
 ): Promise<void> {
   const { until, policy } = record;
   if (until === null) return;
-  if (Object.keys(until.strata).length > 0) {
-    throw new UsageError(
-      `run ${record.run_id}: its draws were in a Redis that no longer has them, so it cannot be resumed: start a new run with another output`,
-      { code: 'run_unknown' },
-    );
-  }
   const families = until.curriculum && policy ? new Set(instances.map(({ family }) => family)) : [];
   const known = await Promise.all([...families].map((family) => policy && farm.passes.read(policy, family)));
   const plan = planDraws({ ...record, until }, instances, new Map(known.flatMap((own) => [...(own ?? [])])));
-  const draws = await farm.runs.keepDraws(record, plan.draws);
+  const draws = await farm.runs.storeDraws(record, plan.draws);
   const byId = new Map(instances.map((instance) => [instance.instance_id, instance]));
   const drawn = draws.flatMap(({ instance_id: id }) => byId.get(id) ?? []);
   await farm.runs.create(

@@ -24,7 +24,7 @@ async function drawing(farm: Farm, change: Partial<NonNullable<RunRecord['until'
   const draws = names.map((instance_id) => ({
     ...{ instance_id, image: `i-${instance_id}`, sequence: 0, stratum: 'all' as const, chance: 0.2 },
   }));
-  expect(await farm.runs.keepDraws(run, draws)).toHaveLength(5);
+  expect(await farm.runs.storeDraws(run, draws)).toHaveLength(5);
   await farm.runs.create(run, names.map(testInstance));
   return run;
 }
@@ -51,10 +51,10 @@ test('an ended group is read once, with its results, in the order of ends', asyn
   await play(farm, run, 'd', [1, 0]);
   expect((await waiting).groups.map((group) => group.instance_id)).toEqual(['d']);
   expect((await farm.groupEnds.list(run.run_id)).map((group) => group.instance_id)).toEqual([...'bcad']);
-  expect(await farm.results.counts(run.run_id)).toMatchObject({ mixed_groups: 2, drawn: 0, kept: 0 });
+  expect(await farm.results.counts(run.run_id)).toMatchObject({ mixed_groups: 2, drawn: 0, selected: 0 });
 });
 
-test('a run with until opens the next draw for each group that it does not keep', async () => {
+test('a run with until opens the next draw for each group that it does not select', async () => {
   await using farm = await testFarm();
   const run = await drawing(farm);
   const opened = async () => (await farm.groups.rollouts(run.run_id)).sort();
@@ -72,12 +72,12 @@ test('a run with until opens the next draw for each group that it does not keep'
   expect(await opened()).toEqual(ids('a', 'b', 'c', 'd'));
   expect(await farm.results.counts(run.run_id)).toMatchObject({
     drawn: 4,
-    kept: 2,
+    selected: 2,
     dropped: { uniform: 1, short: 1 },
   });
   expect(await farm.cancel.runCancelled(run.run_id)).toBe(null);
-  const kept = await farm.groupEnds.read(run.run_id, '0', { keep: 'kept' });
-  expect(kept.groups.map((group) => group.instance_id)).toEqual(['a', 'd']);
+  const selected = await farm.groupEnds.read(run.run_id, '0', { keep: 'selected' });
+  expect(selected.groups.map((group) => group.instance_id)).toEqual(['a', 'd']);
 });
 
 test('the bound ends the draws; a cancelled run draws nothing', async () => {
@@ -86,7 +86,7 @@ test('the bound ends the draws; a cancelled run draws nothing', async () => {
   for (const name of ['a', 'b', 'c', 'd', 'e']) await play(farm, bounded, name, [0, 0]);
   expect(await farm.results.counts(bounded.run_id)).toMatchObject({
     drawn: 5,
-    kept: 0,
+    selected: 0,
     dropped: { uniform: 5 },
   });
   expect(await farm.groups.left(bounded.run_id)).toBe(0);
@@ -112,7 +112,7 @@ test('enough groups cancel those that run ahead, and a late one is surplus', asy
   await play(farm, run, 'c', [1, null]);
   expect(await farm.results.counts(run.run_id)).toMatchObject({
     drawn: 4,
-    kept: 2,
+    selected: 2,
     dropped: { surplus: 1, cancelled: 1 },
   });
   const totals = (await farm.results.totals()).get('collection');

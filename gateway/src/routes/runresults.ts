@@ -22,7 +22,7 @@ const ResultsQuery = z.object({
 const GroupsQuery = ResultsQuery.extend({
   count: z.coerce.number().int().min(1).max(1000).default(32),
   keep: GroupChoice.default('all').meta({
-    description: 'all: also short groups; mixed: rewards differ; kept: groups that count for `until`',
+    description: 'all: also short groups; mixed: rewards differ; selected: groups that count for `until`',
   }),
 });
 

@@ -54,7 +54,7 @@ const RunSubmission = z.strictObject({
     }),
   group_size: z.number().int().positive().default(1),
   until: z.record(z.string(), z.unknown()).optional().meta({
-    description: 'draws instances until enough groups are kept: groups, keep, max, ahead, seed, curriculum',
+    description: 'draws instances until enough groups are selected; its keys are those of `run.until`',
   }),
   run: z
     .record(z.string(), z.unknown())

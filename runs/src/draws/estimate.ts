@@ -16,7 +16,9 @@ export const PassEstimate = z.object({
   low: z.number(),
   high: z.number(),
   groups: z.number().int().meta({ description: 'groups that the estimate uses' }),
-  covered: z.number().meta({ description: 'share of the dataset with draws or a known rate; the estimate is for this share' }),
+  covered: z
+    .number()
+    .meta({ description: 'share of the dataset with draws or a known rate; the estimate is for this share' }),
 });
 export type PassEstimate = z.infer<typeof PassEstimate>;
 
@@ -45,11 +47,11 @@ type Observed = { rate: number; rollouts: number };
 export function estimatePassRate(
   until: Pick<Until, 'strata' | 'groups'>,
   draws: readonly Pick<Draw, 'instance_id' | 'stratum'>[],
-  ends: readonly Pick<GroupEnd, 'instance_id' | 'usable' | 'pass_rate' | 'kept'>[],
+  ends: readonly Pick<GroupEnd, 'instance_id' | 'usable' | 'pass_rate' | 'selected'>[],
 ): PassEstimate | null {
-  const kept = ends.filter((end) => end.kept === true).length;
-  // The last draw of a run that has enough groups is always a kept one, so it is no random draw.
-  const random = kept >= until.groups ? draws.slice(0, -1) : draws;
+  const selected = ends.filter((end) => end.selected === true).length;
+  // The last draw of a run that has enough groups is always a selected one, so it is no random draw.
+  const random = selected >= until.groups ? draws.slice(0, -1) : draws;
   const byInstance = new Map(ends.map((end) => [end.instance_id, end]));
   const observed = Map.groupBy(random, ({ stratum }) => stratum);
   const parts = Stratum.options.flatMap((name): Part[] => {

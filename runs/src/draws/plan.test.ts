@@ -31,7 +31,7 @@ function planOf(
   return { instances, passes, until, ...planDraws({ until, run_id: 'r' }, instances, passes) };
 }
 
-test('a plan is a function of seed, rates and number of the draw, whatever the order of the rows', () => {
+test('a plan is a function of seed, rates and number of the draw, in any order of the rows', () => {
   fc.assert(
     fc.property(world, fc.integer({ min: 1, max: 20 }), (given, max) => {
       const { draws, instances, passes, until } = planOf(given);
@@ -92,7 +92,7 @@ test('groups count by the inverse of the probability of their stratum', () => {
     instance_id,
     usable: pass_rate === null ? 0 : 8,
     pass_rate,
-    kept: false,
+    selected: false,
   });
   const ends = [...draws.map((draw) => end(draw.instance_id, 0.5)), end('h0', 0), end('h1', null)];
   const estimate = estimatePassRate({ strata, groups: 32 }, [...draws, ...hard], ends);

@@ -39,21 +39,21 @@ function train(seed: number, curriculum: object | null) {
   return Array.from({ length: STEPS }, (_, step) => {
     const until = Until.parse({ groups: 32, max: 400, seed: seed + step, curriculum });
     const { draws, strata } = planDraws({ until, run_id: 'r' }, instances, passes);
-    const ends: Pick<GroupEnd, 'instance_id' | 'usable' | 'pass_rate' | 'kept'>[] = [];
+    const ends: Pick<GroupEnd, 'instance_id' | 'usable' | 'pass_rate' | 'selected'>[] = [];
     const learnt: (() => void)[] = [];
     for (const { instance_id } of draws) {
       const passed = Array.from({ length: GROUP }, () => random() < (truth.get(instance_id) ?? 0));
       const count = passed.filter(Boolean).length;
-      const kept = count > 0 && count < GROUP;
-      ends.push({ instance_id, usable: GROUP, pass_rate: count / GROUP, kept });
+      const selected = count > 0 && count < GROUP;
+      ends.push({ instance_id, usable: GROUP, pass_rate: count / GROUP, selected });
       learnt.push(() =>
         passes.set(instance_id, [...(passes.get(instance_id) ?? []), [`${step}`, GROUP, count]]),
       );
-      if (ends.filter((end) => end.kept).length === until.groups) break;
+      if (ends.filter((end) => end.selected).length === until.groups) break;
     }
     for (const learn of learnt) learn();
     const estimate = estimatePassRate({ ...until, strata }, draws.slice(0, ends.length), ends);
-    return { drawn: ends.length, mixed: ends.filter((end) => end.kept).length, estimate, mean };
+    return { drawn: ends.length, mixed: ends.filter((end) => end.selected).length, estimate, mean };
   });
 }
 

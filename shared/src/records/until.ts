@@ -1,4 +1,4 @@
-/** Settings of a run that draws the instances of its groups until enough groups are kept (shared/src/redis/lua/group_end.lua). */
+/** Settings of a run that draws the instances of its groups until enough groups are selected (shared/src/redis/lua/group_end.lua). */
 import { z } from 'zod';
 import { MOST } from './bounds.ts';
 import { setting } from './setting.ts';
@@ -43,12 +43,12 @@ export type Curriculum = z.infer<typeof Curriculum>;
 export const Until = z.object({
   groups: setting(
     '--until-groups <n>',
-    'draw instances until so many groups are kept; groups that are not kept are replaced',
+    'draw instances until so many groups are selected; groups that are not selected are replaced',
     groups,
   ),
   keep: setting(
     '--keep <which>',
-    'groups that are kept: every group with enough usable rollouts, or only groups whose rewards differ',
+    'groups that are selected: every group with enough usable rollouts, or only groups whose rewards differ',
     z.enum(['mixed', 'all']).default('mixed'),
   ),
   max: setting(
@@ -102,7 +102,7 @@ export function problemOfUntil(
   if (until.keep === 'mixed' && group_size < 2)
     return {
       field: 'keep',
-      message: 'the rewards of 1 rollout never differ: expected a group_size above 1, or keep all',
+      message: 'the rewards of 1 rollout never differ: expected a group_size above 1, or --keep all',
     };
   const most = mostGroups({ until }, instances);
   if (most >= until.groups) return null;

@@ -38,55 +38,31 @@ const MESSAGE_LENGTHS = [512, 80];
 export function createCommit({ redis, keys }: Store) {
   const script = loadScript(redis, 'group_end', 'commit');
   return async (run: CommitRun, result: Result): Promise<CommitReply> => {
-    const of = keys.run(result.run_id);
     const version = result.policy_version?.slice(0, VERSION_LENGTH) ?? '';
     const text = encodeResult(result);
     refuseUnreadable(result, text);
     const costs = costsOf(result, run.policy);
     const by = signature(result.worker, result.claim);
-    const reply = (await script(
-      [
-        of.record,
-        of.committed,
-        of.results,
-        of.groups,
-        of.counts,
-        keys.totals(run.kind),
-        keys.versions(run.kind),
-        keys.versionTotals(run.kind, version),
-        of.journal,
-        of.cancelled,
-        keys.cancelEpoch,
-        (result.artifact && keyOfArtifact(keys, result.artifact)) ?? of.record,
-        passesKey(keys, run, result) ?? of.record,
-        of.ends,
-        of.draws,
-        of.instances,
-        of.patches,
-        of.appended,
-        of.paused,
-      ],
-      [
-        result.rollout_id,
-        result.attempt,
-        result.outcome,
-        by,
-        text,
-        result.instance_id,
-        isUsable(result) ? 1 : 0,
-        run.ttl,
-        version,
-        VERSION_WINDOW,
-        enoughOf(run),
-        isRefillable(result) && !run.open ? run.refills : 0,
-        costs?.model ?? '',
-        MODEL_LIMIT,
-        OTHER_MODELS,
-        costs?.counters.length ?? 0,
-        ...(costs?.counters.flat() ?? []),
-        ...countersOf(result).flat(),
-      ],
-    )) as string[];
+    const reply = (await script(keysOf(keys, run, result, version), [
+      result.rollout_id,
+      result.attempt,
+      result.outcome,
+      by,
+      text,
+      result.instance_id,
+      isUsable(result) ? 1 : 0,
+      run.ttl,
+      version,
+      VERSION_WINDOW,
+      enoughOf(run),
+      isRefillable(result) && !run.open ? run.refills : 0,
+      costs?.model ?? '',
+      MODEL_LIMIT,
+      OTHER_MODELS,
+      costs?.counters.length ?? 0,
+      ...(costs?.counters.flat() ?? []),
+      ...countersOf(result).flat(),
+    ])) as string[];
     const [status, first = '', outcome, streamId = '', winner] = reply;
     if (status === 'gone' || status === 'artifact_lost') return { status };
     if (status === 'committed') return { status, stream_id: first };
@@ -101,6 +77,32 @@ export function createCommit({ redis, keys }: Store) {
 /** Returns the number of usable results that ends a group; 0: never, as in open runs, where each rollout has a caller. */
 const enoughOf = (run: CommitRun): number =>
   run.open ? 0 : (run.min_group ?? (run.oversample > 0 ? run.group_size : 0));
+
+/** Returns the keys of commit.lua, in its order. */
+function keysOf(keys: Store['keys'], run: CommitRun, result: Result, version: string): string[] {
+  const of = keys.run(result.run_id);
+  return [
+    of.record,
+    of.committed,
+    of.results,
+    of.groups,
+    of.counts,
+    keys.totals(run.kind),
+    keys.versions(run.kind),
+    keys.versionTotals(run.kind, version),
+    of.journal,
+    of.cancelled,
+    keys.cancelEpoch,
+    (result.artifact && keyOfArtifact(keys, result.artifact)) ?? of.record,
+    passesKey(keys, run, result) ?? of.record,
+    of.ends,
+    of.draws,
+    of.instances,
+    of.patches,
+    of.appended,
+    of.paused,
+  ];
+}
 
 /** Returns the key of the pass rates that a result changes; null: the rollout asks no policy, or no worker read its instance. */
 const passesKey = (keys: Store['keys'], { policy }: CommitRun, { family }: Result): string | null =>

@@ -8,7 +8,7 @@ import type { ResultBatch, Results } from './results.ts';
 
 /**
  * An ended group: all its rollouts have a result. `end`: mixed (rewards differ), uniform, short (too few usable results), or cancelled.
- * `kept`: whether a run with `until` counts the group; absent in other runs.
+ * `selected`: whether a run with `until` counts the group; absent in other runs.
  */
 export const GroupEnd = z.object({
   instance_id: z.string(),
@@ -18,12 +18,12 @@ export const GroupEnd = z.object({
   refilled: z.number().int(),
   reward_mean: z.number().nullable(),
   pass_rate: z.number().nullable().meta({ description: 'share of successes among the usable rollouts' }),
-  kept: z.boolean().optional(),
+  selected: z.boolean().optional(),
 });
 export type GroupEnd = z.infer<typeof GroupEnd>;
 
 /** Which groups a reader wants: all, those with differing rewards, or those that count for `until`. */
-export const GroupChoice = z.enum(['all', 'mixed', 'kept']);
+export const GroupChoice = z.enum(['all', 'mixed', 'selected']);
 export type GroupChoice = z.infer<typeof GroupChoice>;
 
 export type EndedGroup = GroupEnd & Pick<ResultBatch, 'results' | 'unreadable'>;
@@ -37,7 +37,7 @@ const SEARCH = 1000;
 const WANTED = {
   all: () => true,
   mixed: ({ end }) => end === 'mixed',
-  kept: ({ kept }) => kept === true,
+  selected: ({ selected }) => selected === true,
 } as const satisfies Record<GroupChoice, (group: GroupEnd) => boolean>;
 
 export const createGroupEnds = ({ redis, keys, address }: Store, results: Pick<Results, 'ofRollouts'>) => {

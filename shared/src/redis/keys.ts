@@ -114,7 +114,7 @@ const runKeys = (key: Key, id: string) => ({
   ends: key('run', id, 'ends'),
   /** List | as RUN | of a run with `until`: its planned draws (JSON) in order. */
   draws: key('run', id, 'draws'),
-  /** Hash | as RUN | counters of the run; `drawn` and `kept` groups, and `drawn_rollouts` after the start, of a run with `until`. */
+  /** Hash | as RUN | counters of the run; `drawn` and `selected` groups, and `drawn_rollouts` after the start, of a run with `until`. */
   counts: key('run', id, 'counts'),
   /** Hash | as RUN | rollout id, `group instance` or `*` for all → reason of the cancellation. */
   cancelled: key('run', id, 'cancelled'),

@@ -47,7 +47,7 @@ export const RunCounts = z.object({
   exit_statuses: CountBy,
   failures: CountBy,
   drawn: Count.meta({ description: 'groups that a run with `until` has opened' }),
-  kept: Count.meta({ description: 'groups that count for `until`' }),
+  selected: Count.meta({ description: 'groups that count for `until`' }),
   dropped: CountBy.meta({ description: 'groups that do not count: uniform, short, cancelled or surplus' }),
   mixed_groups: Count.meta({ description: 'ended groups whose rewards differ' }),
 });
@@ -247,7 +247,7 @@ function runCounts(hash: Record<string, string>): RunCounts {
     exit_statuses: labelled('exit'),
     failures: labelled('failure'),
     drawn: of('drawn'),
-    kept: of('kept'),
+    selected: of('selected'),
     dropped: labelled('dropped'),
     mixed_groups: of('mixed_groups'),
   };

@@ -26,7 +26,7 @@ const decompress = promisify(gunzip);
 
 export class Runs extends Part {
   readonly #append = this.script('run_append');
-  readonly #keepDraws = this.script('draws_keep');
+  readonly #storeDraws = this.script('draws_store');
   readonly #artifacts: ArtifactStore;
   readonly #jobs: Jobs;
 
@@ -37,7 +37,7 @@ export class Runs extends Part {
   }
 
   /**
-   * Writes a run, or the missing parts of a run that was written partly. Of a run with `until`, `instances` are those of {@link keepDraws},
+   * Writes a run, or the missing parts of a run that was written partly. Of a run with `until`, `instances` are those of {@link storeDraws},
    * in order: the first groups are opened, and the commits of results open more.
    * @throws SwefarmError `run_differs` if another record has the id; UsageError `run_invalid` for an invalid or too large record
    */
@@ -102,7 +102,7 @@ export class Runs extends Part {
   }
 
   /** Stores the planned draws of a run with `until`, and returns them, or the plan that an earlier or concurrent submit stored. */
-  async keepDraws(
+  async storeDraws(
     { run_id, ttl, kind, until, group_size, dataset }: RunRecord,
     plan: readonly Draw[],
   ): Promise<Draw[]> {
@@ -110,7 +110,7 @@ export class Runs extends Part {
     const first = await firstSequence(this.store, kind);
     const texts = plan.map((draw, at) => JSON.stringify({ ...draw, sequence: first + at * group_size }));
     const opened = startedGroups({ until }, dataset.instances);
-    await this.#keepDraws([of.draws, of.counts], [ttl, opened, ...texts]);
+    await this.#storeDraws([of.draws, of.counts], [ttl, opened, ...texts]);
     return await this.draws(run_id);
   }
 

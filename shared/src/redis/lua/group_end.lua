@@ -63,30 +63,30 @@ local function end_of_group(record, group, usable)
   return bounds[1] and tonumber(bounds[1]) < tonumber(bounds[2]) and 'mixed' or 'uniform'
 end
 
--- Counts an ended group of a run with `until`. Returns whether the group is kept.
-local function keep_group(rule, ended, count)
+-- Counts an ended group of a run with `until`. Returns whether the group is selected.
+local function select_group(rule, ended, count)
   local wanted = ended == 'mixed' or (rule.keep == 'all' and ended == 'uniform')
-  local enough = tonumber(redis.call('HGET', KEYS[5], 'kept') or 0) >= rule.groups
+  local enough = tonumber(redis.call('HGET', KEYS[5], 'selected') or 0) >= rule.groups
   if wanted and not enough then
-    redis.call('HINCRBY', KEYS[5], 'kept', 1)
+    redis.call('HINCRBY', KEYS[5], 'selected', 1)
     return true
   end
   count('dropped:' .. (wanted and 'surplus' or ended), 1)
   return false
 end
 
--- Opens the group of the next draw in place of a group that is not kept. If the run has enough groups, cancels its other groups.
-local function draw_next(record, kept_this)
+-- Opens the group of the next draw in place of a group that is not selected. If the run has enough groups, cancels its other groups.
+local function draw_next(record, is_selected)
   local rule = record['until']
   local drawn = tonumber(redis.call('HGET', KEYS[5], 'drawn') or 0)
-  if tonumber(redis.call('HGET', KEYS[5], 'kept') or 0) >= rule.groups then
+  if tonumber(redis.call('HGET', KEYS[5], 'selected') or 0) >= rule.groups then
     if drawn > redis.call('XLEN', KEYS[14]) and redis.call('HSETNX', KEYS[10], '*', 'early_stop') == 1 then
       redis.call('INCR', KEYS[11])
     end
     return
   end
   local text = redis.call('LINDEX', KEYS[15], drawn)
-  if kept_this or not text or redis.call('HEXISTS', KEYS[10], '*') == 1 then
+  if is_selected or not text or redis.call('HEXISTS', KEYS[10], '*') == 1 then
     return
   end
   local draw = cjson.decode(text)
@@ -127,10 +127,10 @@ local function end_group(group, count)
   }
   local draws = type(record['until']) == 'table'
   if draws then
-    entry.kept = keep_group(record['until'], ended, count)
+    entry.selected = select_group(record['until'], ended, count)
   end
   redis.call('XADD', KEYS[14], '*', 'g', cjson.encode(entry))
   if draws then
-    draw_next(record, entry.kept)
+    draw_next(record, entry.selected)
   end
 end
