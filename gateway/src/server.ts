@@ -16,6 +16,7 @@ import { openapiRoutes, registerOpenapi } from './routes/openapi.ts';
 import { pageRoutes } from './routes/page.ts';
 import { policyRoutes } from './routes/policy.ts';
 import { rolloutRoutes } from './routes/rollouts.ts';
+import { runResultRoutes } from './routes/runresults.ts';
 import { runRoutes } from './routes/runs.ts';
 import { sessionInputRoutes } from './routes/sessioninputs.ts';
 import { sessionRoutes } from './routes/sessions.ts';
@@ -36,6 +37,7 @@ const ROUTES: readonly Routes[] = [
   policyRoutes,
   rolloutRoutes,
   runRoutes,
+  runResultRoutes,
   sessionRoutes,
   sessionInputRoutes,
 ];

@@ -127,6 +127,8 @@ async function askRuns(ask: Ask, farm: Farm) {
   await ask('GET /v1/runs/{run}', 404, { params: { run: 'r0' } });
   await ask('GET /v1/runs/{run}/results', 200, { params });
   await ask('GET /v1/runs/{run}/results', 400, { params, query: '?after=x' });
+  await ask('GET /v1/runs/{run}/groups', 200, { params });
+  await ask('GET /v1/runs/{run}/groups', 400, { params, query: '?keep=x' });
   await ask('GET /v1/rollouts/{rollout}', 200, { params: { rollout: running } });
   await ask('GET /v1/rollouts/{rollout}', 200, { params: { rollout: waiting } });
   await ask('POST /v1/runs/{run}/cancel', 200, { params, body: { rollouts: [waiting] } });

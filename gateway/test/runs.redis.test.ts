@@ -105,6 +105,10 @@ test.each([
   ['GET', '/v1/runs/..%2F', undefined, 400, 'run'],
   ['GET', '/v1/runs/r0/results?after=x', undefined, 400, 'after'],
   ['POST', '/v1/runs/r0/cancel', {}, 404, 'run'],
+  ['GET', '/v1/runs/r0/groups', undefined, 404, 'run'],
+  ['POST', '/v1/runs', { until: { groups: 1 }, run: RUN }, 422, 'instances'],
+  ['POST', '/v1/runs', { instances: [instance], until: { groupz: 1 }, run: RUN }, 422, 'run.until.groupz'],
+  ['POST', '/v1/runs', { instances: [instance], until: { groups: 1 }, run: RUN }, 422, 'run.until.keep'],
   ['GET', '/v1/rollouts/r0', undefined, 404, 'rollout'],
   ['GET', '/v1/rollouts/r0.a.0', undefined, 404, 'run'],
 ])('%s %s %j: %i', async (method, path, body, status, field) => {

@@ -14,6 +14,7 @@ const MADE = [
   'dataset.instances',
   'open',
   'forecast',
+  'until.strata',
   'policy.api_key_ref',
   'policy.price.prompt',
   'policy.price.completion',

@@ -107,6 +107,7 @@ const READERS = {
   file: readText,
   card: readCard,
   time: parseDeadline,
+  band: parseBand,
 } satisfies Record<NonNullable<RunSetting['form']> | 'text' | 'number' | 'either', RunFlag['read']>;
 
 function parseNumber(value: string): number {
@@ -127,6 +128,13 @@ function parseJson(value: string): unknown {
   } catch (error) {
     throw new UsageError(`expected JSON, got ${value.slice(0, 60)} (${(error as Error).message})`);
   }
+}
+
+function parseBand(value: string): number[] {
+  const [, low, high] =
+    /^(?:band=)?(0(?:\.\d+)?|1(?:\.0+)?|\.\d+):(0(?:\.\d+)?|1(?:\.0+)?|\.\d+)$/.exec(value) ?? [];
+  if (low === undefined) throw new UsageError(`expected two rates such as band=0.2:0.8, got "${value}"`);
+  return [Number(low), Number(high)];
 }
 
 function readText(path: string): string {

@@ -1,7 +1,7 @@
 import type { KnownHistory, RolloutHistory } from '@swefarm/shared';
 import { bareRun } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { expectedOf, forecastRun, inOrder, leadOf } from './forecast.ts';
+import { expectedOf, forecastRun, inOrder, leadOf, requireForecast } from './forecast.ts';
 import { createNormal, idealMakespan, makespan } from './schedule.ts';
 
 const history = (seconds: number, change: Partial<RolloutHistory> = {}): RolloutHistory => ({
@@ -45,7 +45,7 @@ test('a forecast schedules the rollouts on the slots of workers that claim', asy
   const policy = { urls: ['http://p/v1'], model: 'm', price };
   const run = bareRun({ group_size: 2, policy: policy as never });
   const farm = asFarm(farmOf({ a: history(10), b: history(40) }, history(25)));
-  const forecast = await forecastRun(farm, run, [named('a'), named('b'), named('c')]);
+  const forecast = requireForecast(await forecastRun(farm, run, [named('a'), named('b'), named('c')]));
   expect(forecast).toMatchObject({ rollouts: 6, instances: 3, unknown: 1, slots: 2 });
   expect(forecast.tokens).toEqual({ prompt: 6000, completion: 600 });
   expect(forecast.cost).toBeCloseTo(0.018, 6);

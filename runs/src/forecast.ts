@@ -8,6 +8,7 @@ import {
   type RunForecast,
   type RunRecord,
   startedGroup,
+  UsageError,
 } from '@swefarm/shared';
 import { createNormal, idealMakespan, makespan } from './schedule.ts';
 
@@ -77,14 +78,15 @@ export async function leadOf(
 }
 
 /**
- * Forecasts a run from the history of its instances and the live workers.
+ * Forecasts a run from the history of its instances and the live workers; undefined: the run draws its instances while it works.
  * @throws UnusableError of Redis
  */
 export async function forecastRun(
   farm: Pick<Farm, 'history' | 'registry'>,
   record: RunRecord,
   instances: readonly Named[],
-): Promise<RunForecast> {
+): Promise<RunForecast | undefined> {
+  if (record.until !== null) return undefined;
   const [known, workers] = await Promise.all([
     farm.history.read(record.agent, instances),
     farm.registry.list(),
@@ -107,6 +109,14 @@ export async function forecastRun(
     tokens,
     cost: tokens && price ? costOf(tokens, price) : null,
   };
+}
+
+/** Throws UsageError for the plan of a run without a forecast. */
+export function requireForecast(forecast: RunForecast | undefined): RunForecast {
+  if (forecast) return forecast;
+  throw new UsageError(
+    '--plan: a run with --until-groups (until) draws its instances while it works, so it has no forecast',
+  );
 }
 
 /**

@@ -85,13 +85,14 @@ export function recordFromSettings(
   const policy = policySettings(agent, settings, apiKeyRef);
   const ownKeys = Object.keys(SETTABLE).filter((key) => SETTABLE[key] === true);
   const raw = {
-    needs: levelOf(agent, asTree(settings.reward)),
+    needs: levelOf(agent, settings),
     ...Object.fromEntries(ownKeys.map((key) => [key, settings[key]])),
     group_size: settings.group_size ?? 1,
     format: 'swefarm-run-1',
     run_id: runId,
     created_at: new Date().toISOString(),
     dataset: { path: dataset.path, sha256: dataset.sha256, instances: dataset.instances.length },
+    until: settings.until ?? null,
     agent,
     policy,
     sandbox: settings.sandbox ?? {},
@@ -107,16 +108,17 @@ export function recordFromSettings(
 
 /**
  * Returns the level that a worker must understand: workers of level 1 know neither these agents nor these limits, and workers of level 2
- * neither sets nor feedback on submits nor weights of rewards.
+ * neither sets nor feedback on submits nor weights of rewards nor draws of groups.
  */
 function levelOf(
   { type, answer_limit: answers, cost_limit: cost, ...agent }: SettingsTree,
-  { weights = null }: SettingsTree,
+  { reward, until }: SettingsTree,
 ): number {
   const { prompts, toolset = [], action, max_submits: submits } = agent;
   const hasSets = Array.isArray(prompts) || (toolset as unknown[]).length > 0 || action === 'patch';
   if (hasSets || (submits ?? 1) !== 1) return 3;
-  if (weights !== null) return REWARD_WEIGHTS_LEVEL;
+  if ((asTree(reward).weights ?? null) !== null) return REWARD_WEIGHTS_LEVEL;
+  if ((until ?? null) !== null) return 3;
   return type === 'installed' || (answers ?? cost ?? null) !== null ? 2 : 1;
 }
 
@@ -234,7 +236,7 @@ const FREE = new Set([
   'policy.price.completion',
 ]);
 
-const isCompared = (key: string): boolean => !FREE.has(key) && !/^forecast\b/.test(key);
+const isCompared = (key: string): boolean => !FREE.has(key) && !/^(forecast|until\.strata)\b/.test(key);
 
 /**
  * Returns the differences between the stored record of a run and the new record, such as `agent.step_limit: 250 → 100`. Any difference

@@ -7,7 +7,9 @@ import {
   rolloutId,
   SwefarmError,
   startedGroup,
+  UsageError,
 } from '@swefarm/shared';
+import { planDraws } from './draws/plan.ts';
 import { inOrder } from './forecast.ts';
 import { withShownPictures } from './pictures.ts';
 import { requireCountableCost } from './record.ts';
@@ -31,15 +33,19 @@ export type Submitted = {
 const CHUNK = 500;
 
 /**
- * Writes the records of the run, then its jobs. After a crash, a second call adds only the missing jobs.
+ * Writes the records of the run, then its jobs. After a crash, a second call adds only the missing jobs. A run with `until` draws its
+ * instances (draws/plan.ts), and the commits of its results open further groups.
  *
- * @throws UsageError `pictures` or `run_invalid`, or for a limit of cost without a price; SwefarmError `aborted`, or `run_differs` if
+ * @throws UsageError `pictures`, `run_invalid` or `run_unknown`, or for a limit of cost without a price; SwefarmError `aborted`, or `run_differs` if
  * another record has the run's id; UnusableError of Redis
  */
 export async function submit(farm: Farm, submission: Submission, signal?: AbortSignal): Promise<Submitted> {
   const { record, patches } = submission;
   requireCountableCost(record);
-  const instances = await inOrder(farm, record, withShownPictures(record, submission.instances));
+  const shown = withShownPictures(record, submission.instances);
+  if (record.until !== null)
+    return await submitDraws(farm, record, { ...submission, instances: shown }, signal);
+  const instances = await inOrder(farm, record, shown);
   await farm.runs.create(record, instances, patchRecords(patches));
   const rollouts = rolloutIds(record, instances);
   // Rollouts whose results are in an output are not open in their group: otherwise maintenance would queue them.
@@ -50,6 +56,49 @@ export async function submit(farm: Farm, submission: Submission, signal?: AbortS
   const open = wanted.filter((id) => !committed.has(id));
   await queueMissing(farm, record, open, signal);
   return { run_id: record.run_id, rollouts, queued: open.length };
+}
+
+/** Plans the draws of a new run and queues its first groups; of a known run, queues missing jobs of its open rollouts. */
+async function submitDraws(
+  farm: Farm,
+  record: RunRecord,
+  { instances, patches, done }: Submission,
+  signal?: AbortSignal,
+): Promise<Submitted> {
+  const { run_id } = record;
+  if (!(await farm.runs.exists(run_id))) {
+    if (done && done.size > 0) {
+      throw new UsageError(
+        `run ${run_id}: its draws were in a Redis that no longer has them, so it cannot be resumed: start a new run with another output`,
+        { code: 'run_unknown' },
+      );
+    }
+    await createDrawn(farm, record, instances, patches);
+  }
+  const open = await farm.groups.open(run_id);
+  await queueMissing(farm, record, open, signal);
+  return { run_id, rollouts: await farm.groups.rollouts(run_id), queued: open.length };
+}
+
+async function createDrawn(
+  farm: Farm,
+  record: RunRecord,
+  instances: readonly Instance[],
+  patches: Submission['patches'],
+): Promise<void> {
+  const { until, policy } = record;
+  if (until === null) return;
+  const families = until.curriculum && policy ? new Set(instances.map(({ family }) => family)) : [];
+  const known = await Promise.all([...families].map((family) => policy && farm.passes.read(policy, family)));
+  const plan = planDraws({ ...record, until }, instances, new Map(known.flatMap((own) => [...(own ?? [])])));
+  const draws = await farm.runs.storeDraws(record, plan.draws);
+  const byId = new Map(instances.map((instance) => [instance.instance_id, instance]));
+  const drawn = draws.flatMap(({ instance_id: id }) => byId.get(id) ?? []);
+  await farm.runs.create(
+    { ...record, until: { ...until, strata: plan.strata } },
+    drawn,
+    patchRecords(patches),
+  );
 }
 
 /**

@@ -200,6 +200,7 @@ export {
   type TurnRequest,
   type TurnTokens,
 } from './records/trajectory.ts';
+export { Curriculum, Draw, mostGroups, Stratum, startedGroups, Until } from './records/until.ts';
 export { aclUser } from './redis/acl.ts';
 export { removeAddress, writeAddress } from './redis/address.ts';
 export {
@@ -217,6 +218,7 @@ export type { Clock } from './redis/clock.ts';
 export { type Controls, ControlTree, type KnownControls } from './redis/controls.ts';
 export { newestCopy, restoreCopy, saveCopy } from './redis/copy.ts';
 export { type Farm, type OpenOptions, openFarm, prepareFarm } from './redis/farm.ts';
+export { type EndedGroup, GroupChoice, GroupEnd } from './redis/groupends.ts';
 export { RunPause, resumeRun } from './redis/groups.ts';
 export type { KnownHistory, RolloutHistory } from './redis/history.ts';
 export { AttemptEnd, type Claim, JournalEntry, type RunningAttempt } from './redis/journal.ts';
@@ -224,6 +226,7 @@ export { freePort, type LaunchedRedis, type LaunchOptions, launchRedis } from '.
 export type { Leases } from './redis/lease.ts';
 export { type Live, LiveRollout, LiveTurn } from './redis/live.ts';
 export { refusedByRedis } from './redis/outage.ts';
+export type { Passes } from './redis/passes.ts';
 export type { Handed } from './redis/placement.ts';
 export type { Policies } from './redis/policies.ts';
 export { EndpointProbe } from './redis/probes.ts';

@@ -69,7 +69,7 @@ const DATASETS: Rooms = {
   hub: [],
 };
 
-const RUNS: Rooms = { probe: [], health: [], '': [] };
+const RUNS: Rooms = { draws: [], probe: [], health: [], '': ['draws'] };
 
 const FORMATS = [
   'atif',

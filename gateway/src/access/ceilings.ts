@@ -7,6 +7,7 @@ import {
   type Excess,
   type Instance,
   instanceBeyondCeiling,
+  mostGroups,
   type ProducerConfig,
   type RunRecord,
   startedGroup,
@@ -40,7 +41,7 @@ export const requireInstanceCount = (instances: number, config: ProducerConfig):
 export function requireRunSize(run: RunRecord, config: ProducerConfig): void {
   const group = startedGroup(run) + run.refills;
   requireAtMost('group_size', group, 'gateway_max_group_size', config);
-  requireAtMost('group_size', group * run.dataset.instances, 'gateway_max_rollouts', config);
+  requireAtMost('group_size', group * mostGroups(run, run.dataset.instances), 'gateway_max_rollouts', config);
 }
 
 type Size = 'gateway_max_instances' | 'gateway_max_group_size' | 'gateway_max_rollouts';

@@ -146,7 +146,7 @@ export function settingsRefusal(
     return refuse(field, `${field}: expected one here, with the caller in gateway_callers, or with serve`);
   }
   const [, unknown, known, count] =
-    /\bunknown key ([\w.]+)|(^kind|\b(?:policy|agent|sandbox|evaluation)\.[a-z_.]+)|\((group_size|oversample|refills|min_group|ttl|deadline_at|max_staleness|infra_pause_share|order)\)/.exec(
+    /\bunknown key ([\w.]+)|(^kind|\b(?:policy|agent|sandbox|evaluation|until)\.[a-z_.]+)|\((group_size|oversample|refills|min_group|ttl|deadline_at|max_staleness|infra_pause_share|order)\)/.exec(
       message,
     ) ?? [];
   const named = unknown ?? known ?? count;

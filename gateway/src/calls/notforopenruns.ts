@@ -8,4 +8,5 @@ export const NOT_FOR_OPEN_RUNS: Readonly<Record<string, unknown>> = {
   oversample: 0,
   refills: 0,
   group_size: 1,
+  until: null,
 };

@@ -15,7 +15,7 @@ export function requireOpenSettings(where: string, settings: SettingsTree): void
   for (const [key, harmless] of Object.entries(NOT_FOR_OPEN_RUNS)) {
     const value = settings[key];
     if (value === undefined || value === null || value === harmless) continue;
-    const flag = RUN_FLAGS.find(({ path }) => path.length === 1 && path[0] === key)?.flag.split(' ')[0];
+    const flag = RUN_FLAGS.find(({ path }) => path[0] === key)?.flag.split(' ')[0];
     throw new UsageError(`${where}: ${flag} (${key}) cannot be set here: ${REMEDY}`);
   }
 }

@@ -13,6 +13,15 @@ import { PageLineBody, PageTurnBody, TrajectoryBody } from './artifactschemas.ts
 
 const Count = z.number().int();
 
+/** Groups of a run that draws them: those that it is to have, has, has opened and may open, and those that it does not count. */
+export const RunDraws = z.object({
+  wanted: Count,
+  selected: Count,
+  drawn: Count,
+  most: Count,
+  dropped: z.record(z.string(), Count),
+});
+
 export const RunStatus = z.object({
   run_id: z.string(),
   created_at: z.string(),
@@ -32,6 +41,9 @@ export const RunStatus = z.object({
   reward_mean: z.number().nullable(),
   failures: z.record(z.string(), Count),
   paused: z.string().nullable().meta({ description: 'reason of a pause' }),
+  draws: RunDraws.nullable().meta({
+    description: 'of a run with `until`; null: another run, or one in a file',
+  }),
 });
 export type RunStatus = z.infer<typeof RunStatus>;
 

@@ -11,6 +11,7 @@ const counts = (committed: number): Parameters<typeof runStatus>[1] => ({
     rewarded: 0,
     reward_sum: 0,
     failures: {},
+    ...{ drawn: 0, selected: 0, dropped: {}, mixed_groups: 0 },
     answers: 0,
     unread: {},
   },

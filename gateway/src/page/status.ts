@@ -2,6 +2,7 @@
 import {
   type AdmissionPool,
   type Farm,
+  mostGroups,
   type RunCounts,
   type RunRecord,
   startedRollouts,
@@ -54,8 +55,19 @@ export const unknownRun = (farm: Pick<Farm, 'address'>, runId: string): UsageErr
   });
 
 /** @param paused reason of the pause; null: the run is not paused */
-export const runStatus = (record: RunRecord, counts: RunCounts, paused: string | null = null): RunStatus =>
-  statusOf(recordStatus(record), { ...counts, ...counts.outcomes }, paused);
+export const runStatus = (record: RunRecord, counts: RunCounts, paused: string | null = null): RunStatus => ({
+  ...statusOf(recordStatus(record), { ...counts, ...counts.outcomes }, paused),
+  draws: drawsOf(record, counts),
+});
+
+function drawsOf(
+  record: RunRecord,
+  { selected, drawn, dropped }: Pick<RunCounts, 'selected' | 'drawn' | 'dropped'>,
+): RunStatus['draws'] {
+  if (record.until === null) return null;
+  const most = mostGroups(record, record.dataset.instances);
+  return { wanted: record.until.groups, selected, drawn, most, dropped };
+}
 
 /** Returns the part of a run's status that its record determines. */
 export const recordStatus = (record: RunRecord) => ({
@@ -83,6 +95,6 @@ export function statusOf(
     ...about,
     rollouts: Math.max(about.rollouts, committed),
     ...{ committed, judged, resolved, scored, failed, cancelled, failures },
-    ...{ turns_mean, reward_mean, paused },
+    ...{ turns_mean, reward_mean, paused, draws: null },
   };
 }

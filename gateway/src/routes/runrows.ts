@@ -14,6 +14,16 @@ export function readInstances(given: readonly Given[], deps: GatewayDeps): Insta
   return instances;
 }
 
+/** Returns all instances of the dataset of `serve`, from which a run with `until` draws. Throws Refusal 422. */
+export function wholeDataset(deps: GatewayDeps, run: Readonly<Record<string, unknown>>): Instance[] {
+  const all = deps.instances?.size ? [...deps.instances.values()] : null;
+  if (run.until && all) return all.map((one) => withHealth(one, deps));
+  const text = all
+    ? 'instances: give rows or ids; only a run with until may leave them out'
+    : 'instances: give rows; they may be left out only with until, and if serve has --dataset';
+  throw new Refusal(422, 'bad_settings', text, { field: 'instances' });
+}
+
 function readInstance(index: number, given: Given, deps: GatewayDeps): Instance {
   const field = `instances.${index}`;
   if (typeof given === 'string') {

@@ -1,33 +1,14 @@
-/** Routes of runs: list runs, read results, cancel; submitrun.ts submits them. */
-import {
-  GroupCount,
-  parseRolloutId,
-  Result,
-  RunCounts,
-  RunRecord,
-  UnreadableResult,
-  UnreadableRun,
-} from '@swefarm/shared';
-import type { FastifyReply } from 'fastify';
+/** Routes of runs: list runs, cancel; submitrun.ts submits them. */
+import { PassEstimate, passEstimate } from '@swefarm/runs';
+import { GroupCount, parseRolloutId, RunCounts, RunRecord, UnreadableRun } from '@swefarm/shared';
 import { z } from 'zod';
 import type { App } from '../access/app.ts';
 import type { GatewayDeps, RouteDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
-import { closedSignal } from '../calls/callconnection.ts';
 import { documented } from './answers.ts';
 import { Planned, RunSubmission, SubmissionQuery, SubmittedRun, submitRun } from './submitrun.ts';
 
-const RunParams = z.object({ run: z.string().regex(/^[a-z0-9]+$/, 'expected a run id') });
-
-const ResultsQuery = z.object({
-  after: z
-    .string()
-    .regex(/^\d+(-\d+)?$/, 'expected the last_id of an earlier answer')
-    .default('0')
-    .meta({ description: 'last_id of the previous answer; 0: from the start' }),
-  wait_seconds: z.coerce.number().min(0).max(3600).default(0),
-  count: z.coerce.number().int().min(1).max(1000).default(200),
-});
+export const RunParams = z.object({ run: z.string().regex(/^[a-z0-9]+$/, 'expected a run id') });
 
 const RunCancellation = z
   .strictObject({ rollouts: z.array(z.string()).min(1).optional() })
@@ -48,12 +29,10 @@ const RunDetail = RunSummary.extend({
   left: z.number().int().meta({ description: 'uncommitted rollouts' }),
   counts: RunCounts,
   groups: z.record(z.string(), GroupCount).meta({ description: 'by instance id' }),
-});
-
-const ResultList = z.object({
-  results: z.array(Result),
-  unreadable: z.array(UnreadableResult).meta({ description: 'unreadable results, which are skipped' }),
-  last_id: z.string().meta({ description: 'the next `after`' }),
+  pass_rate: PassEstimate.nullable().meta({
+    description:
+      'of a run with `until`: estimate for the dataset, corrected for the draws, with its 95 % interval',
+  }),
 });
 
 const Cancelled = z.object({
@@ -94,11 +73,6 @@ export function runRoutes(app: App, deps: RouteDeps): void {
     documented('Counts, groups and what is left of a run', RunDetail, { params: RunParams }, 404),
     ({ params }) => describeRun(deps, params.run),
   );
-  app.get(
-    '/v1/runs/:run/results',
-    documented('Results as they finish', ResultList, { params: RunParams, querystring: ResultsQuery }, 404),
-    (request, reply) => readResults(deps, request.params.run, request.query, reply),
-  );
   const cancellation = { params: RunParams, body: RunCancellation };
   app.post(
     '/v1/runs/:run/cancel',
@@ -129,27 +103,8 @@ async function describeRun(deps: GatewayDeps, runId: string): Promise<z.infer<ty
   const [counts, groups] = await Promise.all([farm.results.counts(runId), farm.results.groups(runId)]);
   const left = [...groups.values()].reduce((sum, group) => sum + Math.max(0, group.left), 0);
   const { order, forecast } = run;
-  return { ...summaryOf(run), order, forecast, left, counts, groups: Object.fromEntries(groups) };
-}
-
-async function readResults(
-  deps: GatewayDeps,
-  runId: string,
-  { after, wait_seconds, count }: z.infer<typeof ResultsQuery>,
-  reply: FastifyReply,
-) {
-  const { farm, signal } = deps;
-  await requireRun(deps, runId);
-  const closed = closedSignal(reply);
-  const options = { count, blockMs: wait_seconds * 1000, signal: AbortSignal.any([closed, signal]) };
-  try {
-    const { results, unreadable, last_id } = await farm.results.read(runId, after, options);
-    return { results: results.map(({ result }) => result), unreadable, last_id };
-  } catch (error) {
-    if (closed.aborted) return reply.hijack();
-    if (signal.aborted) return { results: [], unreadable: [], last_id: after };
-    throw error;
-  }
+  const pass_rate = await passEstimate(farm, run);
+  return { ...summaryOf(run), order, forecast, left, counts, groups: Object.fromEntries(groups), pass_rate };
 }
 
 async function cancelRun(deps: GatewayDeps, runId: string, rollouts: string[] | undefined) {

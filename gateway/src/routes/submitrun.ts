@@ -7,6 +7,7 @@ import {
   forecastRun,
   merge,
   recordFromSettings,
+  requireForecast,
   requireKnownKeys,
   requireSameSettings,
   type SettingsTree,
@@ -30,14 +31,21 @@ import {
 import type { RouteDeps } from '../access/deps.ts';
 import { keyFor, storeKey } from '../access/policykeys.ts';
 import { Refusal, settingsRefusal } from '../access/refusal.ts';
-import { readInstances } from './runrows.ts';
+import { readInstances, wholeDataset } from './runrows.ts';
 
 export const RunSubmission = z.strictObject({
   instances: z
     .array(z.union([z.string(), z.looseObject({})], 'expected a row, or an id of the dataset of serve'))
     .min(1)
-    .meta({ description: 'rows as in a dataset file, or ids of the dataset that serve was started with' }),
+    .optional()
+    .meta({
+      description:
+        'rows as in a dataset file, or ids of the dataset that serve was started with; with `until` they may be left out: all of that dataset',
+    }),
   group_size: z.number().int().positive().default(1),
+  until: z.record(z.string(), z.unknown()).optional().meta({
+    description: 'draws instances until enough groups are selected; its keys are those of `run.until`',
+  }),
   run: z
     .record(z.string(), z.unknown())
     .default({})
@@ -67,10 +75,11 @@ type SubmissionRequest = FastifyRequest & {
 export async function submitRun(deps: RouteDeps, request: SubmissionRequest) {
   const { farm, config, signal, quota } = deps;
   const caller = findCaller(request);
-  const { instances: given, run } = request.body;
+  const { instances: given, until } = request.body;
+  const run = until === undefined ? request.body.run : { ...request.body.run, until };
   namingFields(() => requireKnownKeys('run', run));
-  requireInstanceCount(given.length, config);
-  const instances = readInstances(given, deps);
+  requireInstanceCount(given?.length ?? 0, config);
+  const instances = given ? readInstances(given, deps) : wholeDataset(deps, run);
   for (const [index, one] of instances.entries()) requireInstanceAllowed(one, config, `instances.${index}.`);
   const idempotencyKey = request.headers['idempotency-key'];
   const runId =
@@ -89,7 +98,7 @@ export async function submitRun(deps: RouteDeps, request: SubmissionRequest) {
   requireRunSize(keyless, config);
   const described = priced(deps, keyless);
   const forecast = await forecastRun(farm, described, instances);
-  if (request.query.plan === 'true') return { forecast };
+  if (request.query.plan === 'true') return { forecast: namingFields(() => requireForecast(forecast)) };
   // The key is stored after the checks of the request, so that a bad request leaves no key in Redis.
   const record = await withKey(deps, { ...described, forecast }, caller, operator, run);
   const stored = await farm.runs.get(runId);

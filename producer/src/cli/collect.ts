@@ -3,6 +3,7 @@ import { rolloutIds } from '@swefarm/runs';
 import { UsageError } from '@swefarm/shared';
 import { markOf, outputRunOf, readPrice } from './collection.ts';
 import { command, flag, text, whole } from './declare.ts';
+import { readDrawnRun } from './drawnrun.ts';
 import { openFarmPatiently } from './farm.ts';
 import { FARM, producerConfig } from './options.ts';
 import { checkOutputFormat, OUTPUT, openRunOutput, readResumedRun, requireSameRun } from './outputs.ts';
@@ -48,13 +49,14 @@ export const collect = command({
       return found.filter((instance) => instance !== null);
     });
     const named = instanceIds.map((instance_id) => ({ instance_id }));
-    const rollouts = new Set(rolloutIds(record, named));
+    const rollouts = new Set(record.until === null ? rolloutIds(record, named) : []);
     const { complete, unreadable } = await follow({
       ...{ farm, config, record, rollouts, output, mark, signal },
       copyArtifactsTo: o.copyArtifacts,
     });
     return reportRunEnd({
       ...{ record, instanceIds, output, complete, unreadable },
+      drawn: await readDrawnRun(farm, record),
       minGroup: o.minGroup ?? record.min_group ?? undefined,
       outputLines: path === '-' ? [] : [`results: ${path}`],
       resumeHint: `continue with: swefarm collect ${runId} --output ${path} --output-format ${rows} --resume`,

@@ -116,6 +116,8 @@ export async function openCollection(
   const instances = await orderOf(o, given);
   warnOfMissing(again, o.again, instances);
   const start = { instances, mark: markOf(o.tag, price, again) };
+  // The farm draws the groups of such a run, and the collector finds their rollouts there.
+  if (record.until !== null) return { ...start, rollouts: new Set(), queued: () => undefined };
   if (!queuesAsNeeded(o))
     return { ...start, rollouts: new Set(rolloutIds(record, instances)), queued: () => undefined };
   const budget = budgetOf(o);

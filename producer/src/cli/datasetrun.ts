@@ -6,6 +6,7 @@ import type { Collected, Output, OutputRun } from '@swefarm/trajectories';
 import { parseSets, taggedPath } from '../collection/sets.ts';
 import { type Again, type CollectionValues, openCollection, outputRunOf, readAgain } from './collection.ts';
 import type { Values } from './declare.ts';
+import { readDrawnRun } from './drawnrun.ts';
 import { requireFitEndpoints } from './endpointcheck.ts';
 import { EXIT, type ExitCode } from './exit.ts';
 import type { Home } from './farm.ts';
@@ -113,12 +114,16 @@ export async function runDataset(
   const { instances, rollouts } = collection;
   if (workers === NO_WORKERS) {
     const open = [...rollouts].filter((id) => !output.lines.has(id)).length;
-    printStatus(
-      `swefarm: run ${record.run_id}: ${open} of ${rolloutIds(record, instances).length} rollouts queued`,
-    );
+    const queued =
+      record.until === null
+        ? `${open} of ${rolloutIds(record, instances).length} rollouts queued`
+        : `draws groups until ${record.until.groups} are selected`;
+    printStatus(`swefarm: run ${record.run_id}: ${queued}`);
   }
-  const end = (collected: Collected): ExitCode =>
+  const end = async (collected: Collected): Promise<ExitCode> =>
     reportRunEnd({
+      // After an error of Redis, the summary contains what the output contains.
+      drawn: await readDrawnRun(farm, record).catch(() => null),
       ...{ record, output, minGroup, resumeHint, ...collected },
       instanceIds: instances.map(({ instance_id: id }) => id),
       queued: collection.queued(),
@@ -126,9 +131,9 @@ export async function runDataset(
     });
   try {
     const shared = { farm, config, record, patches, output, stop, workers };
-    return end(await runSession({ ...shared, ...collection, copyArtifactsTo: o.copyArtifacts }));
+    return await end(await runSession({ ...shared, ...collection, copyArtifactsTo: o.copyArtifacts }));
   } catch (error) {
-    end({ complete: false, unreadable: [] });
+    await end({ complete: false, unreadable: [] });
     throw error;
   }
 }

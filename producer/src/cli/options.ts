@@ -162,7 +162,7 @@ export const SERVE = {
   // Flags that `serve` refuses are parsed for the error message, and hidden in the help.
   run: runFlags(
     () => true,
-    ({ path }) => path.join('.') in NOT_FOR_OPEN_RUNS,
+    ({ path }) => (path[0] ?? '') in NOT_FOR_OPEN_RUNS,
   ),
   ...ROWS,
   gateway: GATEWAY_OPTIONS,

@@ -56,9 +56,9 @@ export async function prepareRun(
     printStatus(
       `swefarm: ${config.prices} has no price of the model ${record.policy.model}: costs are unknown`,
     );
-  if (queuesAsNeeded(o) && record.refills + record.oversample > 0) {
+  if (queuesAsNeeded(o) && (record.refills + record.oversample > 0 || record.until !== null)) {
     throw new UsageError(
-      '--refills and --oversample decide themselves what runs; they do not go with a budget, --until-resolved or --again',
+      '--refills, --oversample and --until-groups decide themselves what runs; they do not go with a budget, --until-resolved or --again',
     );
   }
   const instances = withShownPictures(record, dataset.instances);

@@ -3,6 +3,7 @@ import { type RunRecord, startedGroup, type UnreadableResult } from '@swefarm/sh
 import { type GroupSummary, type Output, renderReward, summarise, withVerdict } from '@swefarm/trajectories';
 import { renderForecastError } from '../view/forecast.ts';
 import { renderSummary } from '../view/summary.ts';
+import type { DrawnRun } from './drawnrun.ts';
 import { EXIT, type ExitCode, exitCode } from './exit.ts';
 import { printStatus, styled, widthOf } from './terminal.ts';
 
@@ -17,17 +18,20 @@ export type RunEnd = {
   outputLines: readonly string[];
   /** Number of queued rollouts and the exhausted budget, if rollouts are queued while results arrive. */
   queued?: { rollouts: number; stopped: string | null } | undefined;
+  /** State of a run that draws its groups; null or absent: another run. */
+  drawn?: DrawnRun | null;
   /** How to continue when the run is not complete. */
   resumeHint: string;
 };
 
 export function reportRunEnd(end: RunEnd): ExitCode {
-  const summary = summarise(end.instanceIds, end.output.lines.values());
+  const summary = summarise(end.drawn?.instanceIds ?? end.instanceIds, end.output.lines.values());
   printStatus(renderSummary(summary, widthOf(process.stderr)));
   const off = end.complete ? renderForecastError(end.record, end.output.lines.values()) : null;
-  for (const line of [verdict(summary.all, end), ...(off ? [off] : []), ...end.outputLines])
-    printStatus(line);
+  const ends = [...(end.drawn ? [end.drawn.text] : []), ...(off ? [off] : [])];
+  for (const line of [verdict(summary.all, end), ...ends, ...end.outputLines]) printStatus(line);
   if (!end.complete) printStatus(end.resumeHint);
+  if (end.complete && end.drawn) return end.drawn.enough ? EXIT.allJudged : EXIT.someNotJudged;
   if (end.complete && end.queued) {
     if (end.queued.stopped)
       printStatus(`stopped: ${end.queued.stopped}; with a larger budget, ${end.resumeHint}`);
@@ -43,7 +47,8 @@ export function reportRunEnd(end: RunEnd): ExitCode {
 }
 
 function verdict(all: GroupSummary, end: RunEnd): string {
-  const expected = end.queued?.rollouts ?? end.instanceIds.length * startedGroup(end.record);
+  const expected =
+    end.drawn?.rollouts ?? end.queued?.rollouts ?? end.instanceIds.length * startedGroup(end.record);
   const rate = withVerdict(all) > 0 ? ` (${((100 * all.resolved) / withVerdict(all)).toFixed(1)} %)` : '';
   const scored = all.scored > 0 ? `, ${all.scored} scored, mean reward ${renderReward(all.reward_mean)}` : '';
   // A group that ends early cancels its longest rollouts.

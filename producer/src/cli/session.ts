@@ -7,6 +7,7 @@ import {
   onAbort,
   type ProducerConfig,
   type RunRecord,
+  startedRollouts,
 } from '@swefarm/shared';
 import { type Collected, type CollectOptions, collect } from '@swefarm/trajectories';
 import { type Progress, type ProgressWords, startProgress } from '../view/progress.ts';
@@ -46,9 +47,11 @@ export async function warnOfWorkers(
 export async function runSession(session: Session): Promise<Collected> {
   const { farm, output, record, instances, patches, stop } = session;
   const open = new Set([...session.rollouts].filter((id) => !output.lines.has(id)));
-  if (open.size === 0 && !session.feed) return { complete: true, unreadable: [] };
+  const draws = record.until !== null;
+  if (open.size === 0 && !session.feed && !draws) return { complete: true, unreadable: [] };
   await warnOfWorkers(session, session.workers);
-  const done = new Set(rolloutIds(record, instances).filter((id) => !open.has(id)));
+  const all = draws ? [...output.lines.keys()] : rolloutIds(record, instances);
+  const done = new Set(all.filter((id) => !open.has(id)));
   let progress: Progress | null = null;
   const onNote = (note: string): void =>
     progress ? progress.printLine(`swefarm: ${note}`) : printStatus(`swefarm: ${note}`);
@@ -97,15 +100,20 @@ export async function follow(
   run: OpenRun,
   onProgress: (progress: Progress) => void = () => undefined,
 ): Promise<Collected> {
-  const progress = startProgress(run.rollouts.size, run.output.lines.values(), process.stderr, run.words);
+  const progress = startProgress(
+    run.rollouts.size || startedRollouts(run.record),
+    run.output.lines.values(),
+    process.stderr,
+    run.words,
+  );
   onProgress(progress);
   const watch = setInterval(() => void watchFarm(run, progress), WATCH_MS);
   try {
     return await collect(run.farm, {
       ...run,
       runId: run.record.run_id,
-      // With refills, the farm may queue more rollouts in place of failed ones.
-      growing: run.record.refills > 0,
+      // The farm may queue more rollouts: refills, and groups that it draws.
+      growing: run.record.refills > 0 || run.record.until !== null,
       patienceMs: run.config.redis_patience_seconds * 1000,
       onLine: (line) => {
         run.onLine?.(line);

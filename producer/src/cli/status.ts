@@ -59,6 +59,13 @@ function runTable(runs: readonly RunStatus[], width: number): string {
     ...runs.flatMap(({ run_id: id, paused }) =>
       paused === null ? [] : [warning(`  ${id} is paused: ${terminalSafe(paused)}; swefarm resume ${id}`)],
     ),
+    ...runs.flatMap(({ run_id: id, draws }) => {
+      if (draws === null) return [];
+      const dropped = Object.entries(draws.dropped).map(([why, count]) => `, ${count} ${why}`);
+      return [
+        `  ${id}: ${draws.selected} of ${draws.wanted} groups selected, ${draws.drawn} drawn of at most ${draws.most}${dropped.join('')}`,
+      ];
+    }),
     ...causes.map(([cause, times]) => `  failed ${cause}: ${times}`),
   ].join('\n');
 }

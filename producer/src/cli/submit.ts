@@ -1,5 +1,5 @@
 /** `swefarm submit`: queues rollouts for a farm whose workers run elsewhere; with --output it also collects the results. */
-import { forecastRun, submit as queueRun, type Submitted } from '@swefarm/runs';
+import { forecastRun, submit as queueRun, requireForecast, type Submitted } from '@swefarm/runs';
 import { type Farm, type RunRecord, UsageError } from '@swefarm/shared';
 import { renderForecast } from '../view/forecast.ts';
 import { COLLECTION, orderOf } from './collection.ts';
@@ -87,7 +87,7 @@ async function runSubmit(given: SubmitValues, stop: Stop): Promise<ExitCode> {
   for (const warning of farm.warnings) printStatus(`swefarm: ${warning}`);
   const read = first ?? (await prepareRun(o, config, await recordOf(farm, runId), signal));
   if (o.plan) {
-    const forecast = await forecastRun(farm, read.record, read.dataset.instances);
+    const forecast = requireForecast(await forecastRun(farm, read.record, read.dataset.instances));
     await print(process.stdout.isTTY ? renderForecast(forecast) : JSON.stringify(forecast));
     return EXIT.allJudged;
   }

@@ -15,7 +15,7 @@ const run = (over: Partial<WatchedRun> = {}): WatchedRun => ({
     failed: 2,
   },
   ...{ cancelled: 0, turns_mean: 12.25, reward_mean: 0.5, failures: { image_pull: 2 } },
-  ...{ paused: null, per_minute: 10, groups_done: 4, groups: 10, running: 3 },
+  ...{ paused: null, draws: null, per_minute: 10, groups_done: 4, groups: 10, running: 3 },
   ...over,
 });
 

@@ -107,6 +107,15 @@ export const OUTCOME_METRICS = {
     'class',
   ),
   groups: counter('swefarm_groups_total', 'Finished groups: complete or short of usable rollouts.', 'end'),
+  mixedGroups: counter(
+    'swefarm_groups_mixed_total',
+    'Finished groups whose rewards differ, so that they have advantages.',
+  ),
+  droppedGroups: counter(
+    'swefarm_groups_dropped_total',
+    'Drawn groups that do not count for --until-groups: uniform, short, cancelled or surplus.',
+    'reason',
+  ),
   refills: counter('swefarm_group_refills_total', 'Rollouts that replaced failed ones (--refills).'),
   families: counter(
     'swefarm_family_rollouts_total',

@@ -18,6 +18,7 @@ type Totals = ReadonlyMap<string, Sums>;
 const KINDS = RunRecord.shape.kind.unwrap().options;
 const STAGES = Object.keys(Seconds.shape).filter((stage) => stage !== 'total');
 const TRUST = RewardFacts.shape.trust.options;
+const DROPPED = ['uniform', 'short', 'cancelled', 'surplus'];
 const ATTEMPT_ENDS = ['done', 'drained', 'parked', ...FAILURE_CLASSES];
 
 /** Returns the metrics of outcomes. Known label values start at zero, so that Prometheus sees the first count as an increase. */
@@ -77,6 +78,8 @@ export function outcomeFamilies(totals: Totals): Family[] {
     family(M.evaluations, split('end', 'evaluation', EvaluationEnd.options)),
     family(M.attempts, split('class', 'attempt', ATTEMPT_ENDS)),
     family(M.groups, split('end', 'groups', ['complete', 'short'])),
+    family(M.mixedGroups, perKind('mixed_groups')),
+    family(M.droppedGroups, split('reason', 'dropped', DROPPED)),
     family(M.refills, perKind('refills')),
     family(M.families, familyPoints(totals)),
   ];

@@ -10,6 +10,8 @@ export const MOST = {
   /** Maximum of group_size, of oversample and of refills. */
   group: 10_000,
   instances: 1_000_000,
+  /** Groups that a run draws; Redis stores the plan. */
+  draws: 100_000,
   /** Rollouts of one run, including refills. */
   rollouts: 1_000_000,
   /** Rollouts of one group in an open run, to which callers add rollouts for days. */
@@ -44,15 +46,15 @@ export const MOST = {
 /** Returns the maximum number of rollouts of a run. */
 export const rolloutsOf = (
   run: { group_size: number; oversample: number; refills: number },
-  instances: number,
-): number => instances * (run.group_size + run.oversample + run.refills);
+  groups: number,
+): number => groups * (run.group_size + run.oversample + run.refills);
 
-/** Returns why a run of `instances` instances is too large; null if it is not. */
-export function tooMany(run: Parameters<typeof rolloutsOf>[0], instances: number): string | null {
-  const count = rolloutsOf(run, instances);
+/** Returns why a run of `groups` groups is too large; null if it is not. */
+export function tooMany(run: Parameters<typeof rolloutsOf>[0], groups: number): string | null {
+  const count = rolloutsOf(run, groups);
   if (count <= MOST.rollouts) return null;
   return (
-    `${instances} instances x (group_size ${run.group_size} + oversample ${run.oversample} + refills ${run.refills}) are ` +
+    `${groups} instances x (group_size ${run.group_size} + oversample ${run.oversample} + refills ${run.refills}) are ` +
     `${count} rollouts, and a run has at most ${MOST.rollouts}: make several runs`
   );
 }

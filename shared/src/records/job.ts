@@ -7,6 +7,7 @@ import { RewardWeights } from './rewardparts.ts';
 import { AgentConfig, EvaluationConfig, PolicyConfig, RewardChoice, SandboxConfig } from './runconfig.ts';
 import { setting } from './setting.ts';
 import { BranchPoint } from './trajectory.ts';
+import { mostGroups, problemOfUntil, startedGroups, Until } from './until.ts';
 
 const WEEK_SECONDS = 7 * 24 * 3600;
 const group = z.number().int().max(MOST.group);
@@ -61,6 +62,8 @@ export const RunRecord = z
       'rollouts per group that are started in place of ones lost to infrastructure',
       group.nonnegative().default(0),
     ),
+    /** Draws of instances until enough groups are kept; null: every instance is a group. */
+    until: Until.nullable().default(null),
     /** Maximum number of versions that the policy may be ahead of a rollout; null: no limit. */
     max_staleness: setting(
       '--max-staleness <n>',
@@ -109,8 +112,10 @@ export const RunRecord = z
   .superRefine((run, context) => {
     // If one of the numbers is above its own bound, the schema of the number reports the problem.
     const alone = [run.group_size, run.oversample, run.refills].some((count) => count > MOST.group);
-    const problem = alone ? null : tooMany(run, run.dataset.instances);
+    const problem = alone ? null : tooMany(run, mostGroups(run, run.dataset.instances));
     if (problem) context.addIssue({ code: 'custom', path: ['group_size'], message: problem });
+    const draws = problemOfUntil(run, run.dataset.instances);
+    if (draws) context.addIssue({ code: 'custom', path: ['until', draws.field], message: draws.message });
   });
 export type RunRecord = z.infer<typeof RunRecord>;
 
@@ -119,8 +124,9 @@ export const startedGroup = (run: Pick<RunRecord, 'group_size' | 'oversample'>):
   run.group_size + run.oversample;
 
 /** Returns the number of rollouts with which a submitted run starts. */
-export const startedRollouts = (run: Pick<RunRecord, 'group_size' | 'oversample' | 'dataset'>): number =>
-  startedGroup(run) * run.dataset.instances;
+export const startedRollouts = (
+  run: Pick<RunRecord, 'group_size' | 'oversample' | 'dataset' | 'until'>,
+): number => startedGroup(run) * startedGroups(run, run.dataset.instances);
 
 /** The payload of a job in BullMQ. */
 export const RolloutJob = z.object({

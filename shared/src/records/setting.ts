@@ -6,8 +6,8 @@ export type RunSetting = {
   flag: string | null;
   /** One line of `--help`, without choices and default, which come from the schema. */
   help: string;
-  /** Form of the argument, if the schema does not determine it: size with unit, JSON, path of a file, path of an agent's card, or duration or time. */
-  form?: 'size' | 'json' | 'file' | 'card' | 'time';
+  /** Form of the argument, if the schema does not determine it: size with unit, JSON, path of a file, path of an agent's card, duration or time, or two rates. */
+  form?: 'size' | 'json' | 'file' | 'card' | 'time' | 'band';
   /** Choices on the command line, if the schema allows more. */
   choices?: readonly string[];
   /** Value of a flag without an argument; default: `true`, or `false` for `--no-…`. */

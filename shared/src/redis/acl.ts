@@ -40,6 +40,7 @@ export const KEY_FAMILIES: readonly KeyFamily[] = [
   family('run:*', 'write', 'write', 'claim, commit and maintenance read and write a run in one script'),
   family('totals:*', 'write', 'write', 'counted in commit; any process counts lost workers'),
   family('versions:*', 'write', 'read', 'counted in commit'),
+  family('passes:*', 'write', 'read', 'counted in commit; submitters draw instances by pass rate'),
   family('cancel-epoch', 'write', 'write', 'commit and maintenance cancel too'),
   family('workers', 'write', 'write', 'any process that lists workers removes dead ones'),
   family('worker:*', 'write', 'read', 'heartbeats'),

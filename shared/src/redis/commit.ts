@@ -8,6 +8,7 @@ import { keyOfArtifact } from './artifacts.ts';
 import { costsOf, countersOf, isRefillable, isUsable } from './counters.ts';
 import { historyKey, historyNote } from './history.ts';
 import type { Store } from './part.ts';
+import { passesName } from './passes.ts';
 import { loadScript } from './script.ts';
 
 export type CommitReply =
@@ -36,53 +37,34 @@ const MESSAGE_LENGTHS = [512, 80];
  * @throws SwefarmError `result_too_large` above 4 KB, `result_invalid` for a result that readers would refuse; both are bugs
  */
 export function createCommit({ redis, keys }: Store) {
-  const script = loadScript(redis, 'history', 'commit');
+  const script = loadScript(redis, 'group_end', 'history', 'commit');
   return async (run: CommitRun, result: Result): Promise<CommitReply> => {
-    const of = keys.run(result.run_id);
     const version = result.policy_version?.slice(0, VERSION_LENGTH) ?? '';
     const text = encodeResult(result);
     refuseUnreadable(result, text);
     const costs = costsOf(result, run.policy);
     const by = signature(result.worker, result.claim);
-    const reply = (await script(
-      [
-        of.record,
-        of.committed,
-        of.results,
-        of.groups,
-        of.counts,
-        keys.totals(run.kind),
-        keys.versions(run.kind),
-        keys.versionTotals(run.kind, version),
-        of.journal,
-        of.cancelled,
-        keys.cancelEpoch,
-        (result.artifact && keyOfArtifact(keys, result.artifact)) ?? of.record,
-        historyKey(keys, run.agent),
-        ...[of.instances, of.patches, of.appended, of.paused, of.verdicts],
-      ],
-      [
-        result.rollout_id,
-        result.attempt,
-        result.outcome,
-        by,
-        text,
-        result.instance_id,
-        isUsable(result) ? 1 : 0,
-        run.ttl,
-        version,
-        VERSION_WINDOW,
-        enoughOf(run),
-        isRefillable(result) && !run.open ? run.refills : 0,
-        costs?.model ?? '',
-        MODEL_LIMIT,
-        OTHER_MODELS,
-        costs?.counters.length ?? 0,
-        historyNote(result),
-        ...(costs?.counters.flat() ?? []),
-        ...countersOf(result).flat(),
-      ],
-    )) as string[];
+    const reply = (await script(keysOf(keys, run, result, version), [
+      result.rollout_id,
+      result.attempt,
+      result.outcome,
+      by,
+      text,
+      result.instance_id,
+      isUsable(result) ? 1 : 0,
+      run.ttl,
+      version,
+      VERSION_WINDOW,
+      enoughOf(run),
+      isRefillable(result) && !run.open ? run.refills : 0,
+      costs?.model ?? '',
+      MODEL_LIMIT,
+      OTHER_MODELS,
+      costs?.counters.length ?? 0,
+      historyNote(result),
+      ...(costs?.counters.flat() ?? []),
+      ...countersOf(result).flat(),
+    ])) as string[];
     const [status, first = '', outcome, streamId = '', winner] = reply;
     if (status === 'gone' || status === 'artifact_lost') return { status };
     if (status === 'committed') return { status, stream_id: first };
@@ -97,6 +79,34 @@ export function createCommit({ redis, keys }: Store) {
 /** Returns the number of usable results that ends a group; 0: never, as in open runs, where each rollout has a caller. */
 const enoughOf = (run: CommitRun): number =>
   run.open ? 0 : (run.min_group ?? (run.oversample > 0 ? run.group_size : 0));
+
+/** Returns the keys of commit.lua, in its order. */
+function keysOf(keys: Store['keys'], run: CommitRun, result: Result, version: string): string[] {
+  const of = keys.run(result.run_id);
+  return [
+    of.record,
+    of.committed,
+    of.results,
+    of.groups,
+    of.counts,
+    keys.totals(run.kind),
+    keys.versions(run.kind),
+    keys.versionTotals(run.kind, version),
+    of.journal,
+    of.cancelled,
+    keys.cancelEpoch,
+    (result.artifact && keyOfArtifact(keys, result.artifact)) ?? of.record,
+    passesKey(keys, run, result) ?? of.record,
+    of.ends,
+    of.draws,
+    historyKey(keys, run.agent),
+    ...[of.instances, of.patches, of.appended, of.paused, of.verdicts],
+  ];
+}
+
+/** Returns the key of the pass rates that a result changes; null: the rollout asks no policy, or no worker read its instance. */
+const passesKey = (keys: Store['keys'], { policy }: CommitRun, { family }: Result): string | null =>
+  policy && family !== undefined ? keys.passes(passesName(policy), family) : null;
 
 /** Throws for a result that readers would refuse, because entries of the stream cannot be changed. */
 function refuseUnreadable({ rollout_id }: Result, text: string): void {

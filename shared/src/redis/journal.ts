@@ -81,7 +81,17 @@ export class Journal extends Part {
     const nonce = newId();
     const state = [run.record, run.committed, run.journal, run.cancelled, run.paused];
     const reply = (await this.#claim(
-      [...state, run.instances, run.patches, run.results, run.groups, run.counts, run.appended],
+      [
+        ...state,
+        run.instances,
+        run.patches,
+        run.results,
+        run.groups,
+        run.counts,
+        run.appended,
+        run.ends,
+        run.draws,
+      ],
       [
         ...[rolloutId, worker, node, nonce, instanceId],
         ...[heed ? 1 : 0, heed?.over ?? '', heed?.onlyResumable ? 1 : 0],

@@ -52,6 +52,8 @@ export function keysFor(prefix: string) {
     versions: (kind: string) => key('versions', kind),
     /** Hash | ttl of the last run to commit | counters of one policy version. */
     versionTotals: (kind: string, version: string) => key('versions', kind, version),
+    /** Hash | 90 days after the last commit | instance → JSON of version, usable and passed rollouts, for its newest 4 policy versions. */
+    passes: (policy: string, family: string) => key('passes', policy, family),
     /** BullMQ | as BullMQ removes it | BullMQ's own keys of one queue. */
     queue: (name: string, part: string) => key(name, part),
     run: (id: string) => runKeys(key, id),
@@ -122,9 +124,13 @@ const runKeys = (key: Key, id: string) => ({
   committed: key('run', id, 'committed'),
   /** Stream | as RUN | results, one field `r`. */
   results: key('run', id, 'results'),
-  /** Hash | as RUN | `instance left`, `usable`, `size`, `refilled` → count; `instance sequence` → its number in the queue, `instance image`. */
+  /** Hash | as RUN | `instance left`, `usable`, `size`, `refilled`, `results` → count; `low`, `high`, `sum` of rewards; `passed`; `sequence` in the queue; `image`; `ended`. */
   groups: key('run', id, 'groups'),
-  /** Hash | as RUN | counters of the run. */
+  /** Stream | as RUN | ended groups, one field `g`. */
+  ends: key('run', id, 'ends'),
+  /** List | as RUN | of a run with `until`: its planned draws (JSON) in order. */
+  draws: key('run', id, 'draws'),
+  /** Hash | as RUN | counters of the run; `drawn` and `selected` groups, and `drawn_rollouts` after the start, of a run with `until`. */
   counts: key('run', id, 'counts'),
   /** Hash | as RUN | rollout id, `group instance` or `*` for all → reason of the cancellation. */
   cancelled: key('run', id, 'cancelled'),

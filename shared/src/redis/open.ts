@@ -15,6 +15,7 @@ import type { Clock } from './clock.ts';
 import { createCommit } from './commit.ts';
 import { type Connection, connectRedis, duplicateOf, type FarmRole, type OpenOptions } from './connect.ts';
 import { createControls } from './controls.ts';
+import { createGroupEnds } from './groupends.ts';
 import { Groups } from './groups.ts';
 import { createHistory } from './history.ts';
 import { Jobs } from './jobs.ts';
@@ -26,6 +27,7 @@ import { createLocks } from './locks.ts';
 import { createNodes } from './nodes.ts';
 import { throwingUnusable } from './outage.ts';
 import type { Store } from './part.ts';
+import { createPasses } from './passes.ts';
 import { createPlacement } from './placement.ts';
 import { Policies } from './policies.ts';
 import { createProbes } from './probes.ts';
@@ -145,6 +147,8 @@ function partsOf(config: CommonConfig, store: Store) {
     runs: guarded(new Runs(store, artifacts, jobs)),
     journal: guarded(new Journal(store)),
     groups: guarded(new Groups(store)),
+    groupEnds: guarded(createGroupEnds(store, results)),
+    passes: guarded(createPasses(store)),
     jobs: guarded(jobs),
     nodes: guarded(createNodes(store)),
     cancel: guarded(new Cancel(store)),

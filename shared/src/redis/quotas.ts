@@ -16,7 +16,7 @@ export const createQuotas = ({ redis, keys }: Store) => ({
     const read = redis.pipeline();
     for (const [id] of runs) {
       const of = keys.run(id);
-      read.exists(of.record).hlen(of.committed).hget(of.appended, '*');
+      read.exists(of.record).hlen(of.committed).hget(of.appended, '*').hget(of.counts, 'drawn_rollouts');
     }
     const replies = ((await read.exec()) ?? []).map(([error, reply]) => {
       if (error) throw error;
@@ -24,9 +24,9 @@ export const createQuotas = ({ redis, keys }: Store) => ({
     });
     const ended: string[] = [];
     const left = runs.map(([id, rollouts], index) => {
-      const [there = 0, committed = 0, appended = 0] = replies.slice(index * 3);
+      const [there = 0, committed = 0, appended = 0, drawn = 0] = replies.slice(index * 4);
       const open = rollouts === '0';
-      const count = there === 0 ? 0 : Math.max(0, (open ? appended : Number(rollouts)) - committed);
+      const count = there === 0 ? 0 : Math.max(0, (open ? appended : Number(rollouts) + drawn) - committed);
       // An open run may get more rollouts, so it is not removed.
       if (there === 0 || (!open && count === 0)) ended.push(id);
       return count;

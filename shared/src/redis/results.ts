@@ -4,12 +4,10 @@ import { SwefarmError } from '../failures/errors.ts';
 import { parseRolloutId } from '../records/ids.ts';
 import { readRecord } from '../records/parse.ts';
 import { Result } from '../records/result.ts';
-import { exponentialBackoff } from '../waiting/retry.ts';
-import { sleep } from '../waiting/sleep.ts';
 import { parseCommitted } from './commit.ts';
-import { asUnusable } from './outage.ts';
 import { pairsIn } from './pairs.ts';
 import { Part } from './part.ts';
+import { readPatiently } from './patientread.ts';
 
 const Count = z.number().int();
 const CountBy = z.record(z.string(), Count);
@@ -48,6 +46,10 @@ export const RunCounts = z.object({
   unread: CountBy,
   exit_statuses: CountBy,
   failures: CountBy,
+  drawn: Count.meta({ description: 'groups that a run with `until` has opened' }),
+  selected: Count.meta({ description: 'groups that count for `until`' }),
+  dropped: CountBy.meta({ description: 'groups that do not count: uniform, short, cancelled or surplus' }),
+  mixed_groups: Count.meta({ description: 'ended groups whose rewards differ' }),
 });
 export type RunCounts = z.infer<typeof RunCounts>;
 
@@ -58,9 +60,10 @@ export type RunCounts = z.infer<typeof RunCounts>;
 export const GroupCount = z.object({ left: Count, usable: Count, size: Count, refilled: Count });
 export type GroupCount = z.infer<typeof GroupCount>;
 
+/** Entry of a stream: id, and fields with their values. */
+type Entry = [id: string, fields: string[]];
+
 const DEFAULTS = { count: 1000, blockMs: 0, patienceMs: 60_000 };
-/** Pauses in ms between two reads. Unlike a blocking read, polling can be aborted and needs no second connection. */
-const pauseMs = exponentialBackoff(10, 250, 1.5);
 const KINDS = ['validation', 'session', 'training', 'collection'];
 const SCAN_COUNT = 1000;
 
@@ -77,24 +80,27 @@ export class Results extends Part {
     afterId: string,
     options: Partial<typeof DEFAULTS> & { signal?: AbortSignal } = {},
   ): Promise<ResultBatch> {
-    const { count, blockMs, patienceMs, signal } = { ...DEFAULTS, ...options };
-    const until = Date.now() + blockMs;
-    let awaySince: number | null = null;
-    for (let tries = 1; ; tries++) {
-      signal?.throwIfAborted();
-      try {
-        const batch = await this.#readRange(runId, `(${afterId}`, '+', count);
-        awaySince = null;
-        if (batch.last_id !== '') return batch;
-        if (Date.now() >= until) return { ...batch, last_id: afterId };
-      } catch (error) {
-        const outage = asUnusable(error, this.store.address);
-        awaySince ??= Date.now();
-        if (outage?.code !== 'redis_unreachable' || Date.now() - awaySince >= patienceMs)
-          throw outage ?? error;
-      }
-      await sleep(pauseMs(tries), signal);
-    }
+    const { count, ...wait } = { ...DEFAULTS, ...options };
+    const read = () => this.#readRange(runId, `(${afterId}`, '+', count);
+    const batch = await readPatiently(this.store, read, ({ last_id }) => last_id !== '', wait);
+    return { ...batch, last_id: batch.last_id || afterId };
+  }
+
+  /** Returns the results of these rollouts of a run, in their order. Rollouts without a result are omitted. */
+  async ofRollouts(
+    runId: string,
+    rolloutIds: readonly string[],
+  ): Promise<Pick<ResultBatch, 'results' | 'unreadable'>> {
+    const { committed, results } = this.keys.run(runId);
+    const texts = rolloutIds.length === 0 ? [] : await this.redis.hmget(committed, ...rolloutIds);
+    const read = this.redis.pipeline();
+    const ids = texts.flatMap((text) => (text === null ? [] : parseCommitted(text).stream_id));
+    for (const id of ids) read.xrange(results, id, id);
+    const entries = ((await read.exec()) ?? []).flatMap(([error, reply]) => {
+      if (error) throw error;
+      return reply as Entry[];
+    });
+    return await this.#parse(runId, entries);
   }
 
   /** Returns the stream id of the latest result; `0`: none. */
@@ -174,7 +180,13 @@ export class Results extends Part {
   }
 
   async #readRange(runId: string, start: string, end: string, count: number): Promise<ResultBatch> {
-    const entries = await this.redis.xrange(this.keys.run(runId).results, start, end, 'COUNT', count);
+    return await this.#parse(
+      runId,
+      await this.redis.xrange(this.keys.run(runId).results, start, end, 'COUNT', count),
+    );
+  }
+
+  async #parse(runId: string, entries: readonly Entry[]): Promise<ResultBatch> {
     const batch: ResultBatch = { results: [], unreadable: [], last_id: entries.at(-1)?.[0] ?? '' };
     for (const [stream_id, fields] of entries) {
       const read = readRecord(Result, fields[1] ?? '');
@@ -234,6 +246,10 @@ function runCounts(hash: Record<string, string>): RunCounts {
     unread: labelled('unread'),
     exit_statuses: labelled('exit'),
     failures: labelled('failure'),
+    drawn: of('drawn'),
+    selected: of('selected'),
+    dropped: labelled('dropped'),
+    mixed_groups: of('mixed_groups'),
   };
 }
 

@@ -9,6 +9,7 @@ import { MOST, tooMany } from '../records/bounds.ts';
 import type { Instance } from '../records/instance.ts';
 import { RunRecord, startedGroup } from '../records/job.ts';
 import { problemOf, readRecord } from '../records/parse.ts';
+import { Draw, mostGroups, startedGroups } from '../records/until.ts';
 import type { Jobs } from './jobs.ts';
 import { allRunKeys } from './keys.ts';
 import { Part, type Store } from './part.ts';
@@ -25,6 +26,7 @@ const decompress = promisify(gunzip);
 
 export class Runs extends Part {
   readonly #append = this.script('run_append');
+  readonly #storeDraws = this.script('draws_store');
   readonly #artifacts: ArtifactStore;
   readonly #jobs: Jobs;
 
@@ -35,13 +37,13 @@ export class Runs extends Part {
   }
 
   /**
-   * Writes a run, or the missing parts of a run that was written partly.
+   * Writes a run, or the missing parts of a run that was written partly. Of a run with `until`, `instances` are those of {@link storeDraws},
+   * in order: the first groups are opened, and the commits of results open more.
    * @throws SwefarmError `run_differs` if another record has the id; UsageError `run_invalid` for an invalid or too large record
    */
   async create(given: RunRecord, instances: Instances, patches: Patches = []): Promise<void> {
     const record = checked(given, Array.isArray(instances) ? instances.length : 0);
     const stored = await this.get(record.run_id);
-    const settingsOf = ({ forecast: _, ...run }: RunRecord) => ({ ...run, created_at: '' });
     if (stored && !isDeepStrictEqual(settingsOf(stored), settingsOf(record))) {
       throw new SwefarmError('run_differs', `run ${record.run_id} exists with other settings`);
     }
@@ -99,6 +101,25 @@ export class Runs extends Part {
     return blob === null ? null : (await decompress(blob)).toString('utf8');
   }
 
+  /** Stores the planned draws of a run with `until`, and returns them, or the plan that an earlier or concurrent submit stored. */
+  async storeDraws(
+    { run_id, ttl, kind, until, group_size, dataset }: RunRecord,
+    plan: readonly Draw[],
+  ): Promise<Draw[]> {
+    const of = this.keys.run(run_id);
+    const first = await firstSequence(this.store, kind);
+    const texts = plan.map((draw, at) => JSON.stringify({ ...draw, sequence: first + at * group_size }));
+    const opened = startedGroups({ until }, dataset.instances);
+    await this.#storeDraws([of.draws, of.counts], [ttl, opened, ...texts]);
+    return await this.draws(run_id);
+  }
+
+  /** Returns the planned draws of a run with `until`, in order. The run has opened the first `drawn` of its counts. */
+  async draws(runId: string): Promise<Draw[]> {
+    const texts = await this.redis.lrange(this.keys.run(runId).draws, 0, -1);
+    return texts.map((text) => Draw.parse(JSON.parse(text)));
+  }
+
   async instanceIds(runId: string): Promise<string[]> {
     return await this.redis.hkeys(this.keys.run(runId).instances);
   }
@@ -153,15 +174,19 @@ export class Runs extends Part {
     const of = this.keys.run(record.run_id);
     const size = startedGroup(record);
     let sequence = await firstSequence(this.store, record.kind);
+    const opened =
+      record.until === null ? Number.POSITIVE_INFINITY : startedGroups(record, record.dataset.instances);
     let count = 0;
+    let at = 0;
     for await (const batch of batches(instances)) {
       count += batch.length;
-      const problem = tooMany(record, count);
+      const problem = tooMany(record, mostGroups(record, count));
       if (problem) throw invalid(record, problem);
       const blobs = await Promise.all(batch.map((instance) => compress(JSON.stringify(instance))));
       const write = this.redis.multi();
       for (const [index, { instance_id, image }] of batch.entries()) {
         write.hsetnx(of.instances, instance_id, blobs[index] ?? '');
+        if (at++ >= opened) continue;
         write.hsetnx(of.groups, `${instance_id} left`, size);
         write.hsetnx(of.groups, `${instance_id} size`, size);
         write.hsetnx(of.groups, `${instance_id} sequence`, sequence);
@@ -182,10 +207,18 @@ export class Runs extends Part {
   }
 }
 
+/** Returns the settings of a run, without its time, forecast and sizes of strata, which differ between two submits of the run. */
+const settingsOf = ({ created_at, forecast, ...run }: RunRecord) => ({
+  ...run,
+  until: run.until && { ...run.until, strata: {} },
+});
+
 /** Returns the parsed record. Throws UsageError `run_invalid`. */
 function checked(given: RunRecord, instances: number): RunRecord {
   const parsed = RunRecord.safeParse(given);
-  const problem = parsed.success ? tooMany(parsed.data, instances) : problemOf(parsed.error);
+  const problem = parsed.success
+    ? tooMany(parsed.data, mostGroups(parsed.data, instances))
+    : problemOf(parsed.error);
   if (parsed.success && problem === null) return parsed.data;
   throw invalid(given, problem);
 }

@@ -1,5 +1,5 @@
 /**
- * Queues rollouts without a job: refills that the commit opened, rollouts of an interrupted submit, and rollouts whose job the queue lost
+ * Queues rollouts without a job: refills and draws that the commit opened, rollouts of an interrupted submit, and rollouts whose job the queue lost
  * or delays for hours. A duplicate job is harmless, because its claim finds the result.
  */
 import type { Farm, RunRecord } from '@swefarm/shared';
@@ -36,13 +36,16 @@ export const requeueLostJobs: Duty = {
 };
 
 export const queueRefills = dutyOfRuns('queue-refills', 1_000, async (run, { farm, log }) => {
-  if (run.refills === 0) return;
+  if (run.refills === 0 && run.until === null) return;
   const groups = await farm.results.groups(run.run_id);
-  const waiting = [...groups].filter(([, group]) => group.refilled > 0 && group.left > 0);
+  // A group that a commit drew has no result yet.
+  const waiting = [...groups].filter(
+    ([, { refilled, left, size }]) => left > 0 && (refilled > 0 || (run.until !== null && left === size)),
+  );
   if (waiting.length === 0) return;
   const instanceIds = waiting.map(([instanceId]) => instanceId);
   let queued = 0;
   for await (const ids of farm.groups.openParts(run.run_id, instanceIds))
     queued += await queueAgain(farm, run, ids);
-  if (queued > 0) log.info({ run: run.run_id, rollouts: queued }, 'queued rollouts in place of lost ones');
+  if (queued > 0) log.info({ run: run.run_id, rollouts: queued }, 'queued rollouts of refills and draws');
 });

@@ -31,7 +31,10 @@ export async function openMini(
   const pace = openPace(task, policy);
   const { branch_of: branch } = run;
   if (branch && task.patch === null)
-    throw new RolloutFailure('instance_invalid', `the turns of ${branch.rollout_id} did not come with the job`);
+    throw new RolloutFailure(
+      'instance_invalid',
+      `the turns of ${branch.rollout_id} did not come with the job`,
+    );
   const recorded = await task.turns.read(branch ? task.patch : null);
   let clockPause = policy.pause;
   const owned = stack.move();

@@ -1,8 +1,10 @@
 -- Commits the result of a rollout exactly once: the first caller wins; stream, group and counters change in the same step.
--- In the same step, ends a group with enough usable results, and opens a rollout that replaces one failed by infrastructure.
+-- In the same step, ends a group with enough usable results, opens a rollout that replaces one failed by infrastructure, and ends and
+-- draws groups (group_end.lua).
 -- KEYS: 1 record  2 committed  3 results  4 groups  5 counts  6 totals  7 versions  8 totals of the version  9 journal
 --       10 cancelled  11 cancel epoch  12 a key that must exist: the artifact if it is in this Redis, else the record
---       13 history of the run's agent  14.. the run's other keys (life time only)
+--       13 pass rates of the instance's family, or the record: count none  14 ended groups  15 draws
+--       16 history of the run's agent  17.. the run's other keys (life time only)
 -- ARGV: 1 rollout id  2 attempt  3 outcome  4 signature (worker, claim)  5 result (JSON)  6 group (instance id)  7 usable (1 or 0)
 --       8 life time of the run in seconds  9 policy version ('' for none)  10 versions to keep
 --       11 usable results that end a group (0: never)
@@ -38,7 +40,13 @@ end
 local id = redis.call('XADD', KEYS[3], '*', 'r', ARGV[5])
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. id .. ' ' .. ARGV[4])
 local left = redis.call('HINCRBY', KEYS[4], ARGV[6] .. ' left', -1)
+redis.call('HINCRBY', KEYS[4], ARGV[6] .. ' results', 1)
 if ARGV[7] == '1' then
+  local reward, passed = reward_of_result()
+  add_reward(ARGV[6], reward, passed)
+  if KEYS[13] ~= KEYS[1] then
+    add_pass(ARGV[6], ARGV[9], passed)
+  end
   local usable = redis.call('HINCRBY', KEYS[4], ARGV[6] .. ' usable', 1)
   if ARGV[11] ~= '0' and usable >= tonumber(ARGV[11]) then
     if redis.call('HSETNX', KEYS[10], 'group ' .. ARGV[6], 'early_stop') == 1 then
@@ -57,9 +65,7 @@ if ARGV[12] ~= '0' then
   end
 end
 if left == 0 then
-  local usable = tonumber(redis.call('HGET', KEYS[4], ARGV[6] .. ' usable') or 0)
-  local wanted = cjson.decode(redis.call('GET', KEYS[1])).group_size
-  count(usable >= wanted and 'groups:complete' or 'groups:short', 1)
+  end_group(ARGV[6], count)
 end
 -- Counts earlier attempts by end; the pairs count the committing attempt. The worker of an attempt without an end was lost.
 local journal = redis.call('HGET', KEYS[9], ARGV[1])
@@ -83,10 +89,10 @@ for i = 18, #ARGV, 2 do
   count(i < of_model and ARGV[i] .. ':' .. model or ARGV[i], ARGV[i + 1])
 end
 if ARGV[17] ~= '' then
-  note_history(KEYS[13], ARGV[17])
+  note_history(KEYS[16], ARGV[17])
 end
 for i = 1, #KEYS do
-  if i ~= 6 and i ~= 11 and i ~= 12 and i ~= 13 then
+  if i ~= 6 and i ~= 11 and i ~= 12 and i ~= 13 and i ~= 16 then
     redis.call('EXPIRE', KEYS[i], ARGV[8])
   end
 end
