@@ -126,7 +126,15 @@ export interface Recorder extends AsyncDisposable {
   requireTrained(): void;
   facts(): Pick<
     InstalledAgent,
-    'lines' | 'masked' | 'requests' | 'whole' | 'repeated' | 'repaired' | 'refused' | 'unknown_paths'
+    | 'lines'
+    | 'masked'
+    | 'requests'
+    | 'whole'
+    | 'repeated'
+    | 'repaired'
+    | 'refused'
+    | 'unknown_paths'
+    | 'dropped'
   >;
   /** Seconds in which at least one request waited for the policy. */
   modelSeconds(): number;
