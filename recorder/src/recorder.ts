@@ -88,8 +88,8 @@ export type RecorderOptions = {
     /** US dollars, and the price by which they are counted. */
     cost: { most: number; price: Price } | null;
     malformedInARow: number;
-    /** Most prompts that are rendered whole; absent: 16. */
-    wholePrompts?: number;
+    /** Most prompts that are rendered whole. */
+    wholePrompts: number;
   };
   trainLines: 'all' | 'main' | 'abandoned';
   /** Text that the agent's own client sends as its key. */
