@@ -32,7 +32,7 @@ test('show prints each line with its kind, origin and mask, and how the agent as
   expect(told).toContain('submitted after 8 turns in 6 lines');
   expect(told).toContain('output: 5 of 900 bytes');
   expect(stdout).toContain(
-    'agent claude-code 2.1, exit code 0, 6 lines; 9 requests: 3 rendered whole, 1 repeated, 1 given back in another form, 0 refused; turns that are not trained on: 1 abandoned',
+    'agent claude-code 2.1, exit code 0, 6 lines; 9 requests: 3 rendered whole, 1 repeated, 1 given back in another form, 0 refused; turns that are not trained on: 1 abandoned; left out of requests: tool web_search (9)',
   );
 });
 

@@ -6,6 +6,7 @@ import type { StoredRollout } from './stored.ts';
 const AGENT: InstalledAgent = {
   ...{ name: 'claude-code', version: '2.1', card: 'c', digest: null, exit_code: 0, lines: 6 },
   ...{ masked: { abandoned: 1 }, requests: 9, whole: 3, repeated: 1, repaired: 1, refused: 0 },
+  dropped: { 'tool web_search': 9 },
 };
 
 /** The model's texts and the names of the files are hostile. */

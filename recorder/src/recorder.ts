@@ -88,8 +88,8 @@ export type RecorderOptions = {
     /** US dollars, and the price by which they are counted. */
     cost: { most: number; price: Price } | null;
     malformedInARow: number;
-    /** Most prompts that are rendered whole; absent: 16. */
-    wholePrompts?: number;
+    /** Most prompts that are rendered whole. */
+    wholePrompts: number;
   };
   trainLines: 'all' | 'main' | 'abandoned';
   /** Text that the agent's own client sends as its key. */
@@ -126,7 +126,15 @@ export interface Recorder extends AsyncDisposable {
   requireTrained(): void;
   facts(): Pick<
     InstalledAgent,
-    'lines' | 'masked' | 'requests' | 'whole' | 'repeated' | 'repaired' | 'refused' | 'unknown_paths'
+    | 'lines'
+    | 'masked'
+    | 'requests'
+    | 'whole'
+    | 'repeated'
+    | 'repaired'
+    | 'refused'
+    | 'unknown_paths'
+    | 'dropped'
   >;
   /** Number of answers of a wrong form, without answers that the token limit cut. */
   malformedAnswers(): number;

@@ -49,6 +49,19 @@ describe('dialects', () => {
   });
 });
 
+test('what the policy does not get of the requests is counted by name', async () => {
+  const policy = createScriptedPolicy(() => says('x'));
+  await using endpoint = await openEndpoint(recorderOptions(policy));
+  for (let index = 0; index < 20; index++)
+    await endpoint.chat(HELLO, {
+      response_format: {},
+      tools: [{ type: `search_${index}`.padEnd(200, 'x') }],
+    });
+  const { dropped = {} } = endpoint.recorder.facts();
+  expect(dropped).toMatchObject({ response_format: 20, '(others)': 12 });
+  expect(Object.keys(dropped).map((name) => name.length <= 100)).toEqual(Array(10).fill(true));
+});
+
 describe('refused requests', () => {
   test.each([
     ['authorization', `Bearer ${KEY}`, 200],

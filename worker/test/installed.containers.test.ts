@@ -70,6 +70,13 @@ describe.each(RUNTIMES)('on %s', (runtime) => {
     expect(await trial.left()).toBe(0);
   });
 
+  test('a limit of whole prompts ends an agent that asks for a title first', async () => {
+    const agent = { whole_prompt_limit: 1 };
+    const trial = await rollOut(await machine(), { words: ['title'], agent });
+    await trial.attempt();
+    expect(await trial.result()).toMatchObject({ outcome: 'judged', exit_status: 'turn_limit', turns: 1 });
+  });
+
   test('all processes of an agent are killed before its patch is taken', async () => {
     const opened = await machine();
     const seen: string[] = [];

@@ -174,15 +174,19 @@ const replayText = ({ turns, differed_at: differed }: Replay): string =>
     : `begun anew, because the replay of an earlier attempt differed at turn ${differed}`;
 
 function agentText(agent: InstalledAgent): string {
-  const { lines, masked, requests, whole, repeated, repaired, refused, unknown_paths = {} } = agent;
+  const { lines, masked, requests, whole, repeated, repaired, refused } = agent;
   const left = Object.entries(masked).map(([reason, turns]) => `${turns} ${reason}`);
-  const paths = Object.entries(unknown_paths).map(([path, times]) => `${path} (${times})`);
+  const counted = (what: string, counts: Record<string, number> = {}): string[] => {
+    const names = Object.entries(counts).map(([name, times]) => `${name} (${times})`);
+    return names.length > 0 ? [`${what}: ${terminalSafe(names.join(', '))}`] : [];
+  };
   return [
     terminalSafe(
       `agent ${agent.name} ${agent.version}, exit code ${agent.exit_code ?? 'none'}, ${lines} lines`,
     ),
     `${requests} requests: ${whole} rendered whole, ${repeated} repeated, ${repaired} given back in another form, ${refused} refused`,
     ...(left.length > 0 ? [`turns that are not trained on: ${left.join(', ')}`] : []),
-    ...(paths.length > 0 ? [`paths that are not served: ${terminalSafe(paths.join(', '))}`] : []),
+    ...counted('paths that are not served', agent.unknown_paths),
+    ...counted('left out of requests', agent.dropped),
   ].join('; ');
 }

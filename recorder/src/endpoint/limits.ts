@@ -3,12 +3,9 @@ import { costOf, type Turn } from '@swefarm/shared';
 import { usageOf } from '../lines/tokens.ts';
 import type { RecorderOptions, RolloutOver } from '../recorder.ts';
 
-const WHOLE_PROMPTS = 16;
-
 export type Limits = ReturnType<typeof createLimits>;
 
 export function createLimits({ limits }: Pick<RecorderOptions, 'limits'>) {
-  const { wholePrompts = WHOLE_PROMPTS } = limits;
   const used = {
     turns: 0,
     wholePrompts: 0,
@@ -28,7 +25,7 @@ export function createLimits({ limits }: Pick<RecorderOptions, 'limits'>) {
       if (used.malformedInARow >= limits.malformedInARow)
         return lastWasCut ? 'context_limit' : 'format_limit';
       if (used.turns + reserved >= limits.turns) return 'turn_limit';
-      if (isWhole && used.wholePrompts >= wholePrompts) return 'turn_limit';
+      if (isWhole && used.wholePrompts >= limits.wholePrompts) return 'turn_limit';
       if (limits.answerTokens !== null && used.answerTokens >= limits.answerTokens) return 'turn_limit';
       return limits.cost && cost() >= limits.cost.most ? 'turn_limit' : null;
     },

@@ -19,14 +19,7 @@ export function openRecorder(options: RecorderOptions): Recorder {
     requireTrained() {
       if (options.policy.requireTokens) requireTrainedLines(lines(), tree.answers);
     },
-    facts() {
-      const { unknownPaths, ...counts } = requests.counts();
-      return {
-        ...lineFactsOf(lines(), tree.answers),
-        ...counts,
-        ...(Object.keys(unknownPaths).length > 0 ? { unknown_paths: unknownPaths } : {}),
-      };
-    },
+    facts: () => ({ ...lineFactsOf(lines(), tree.answers), ...requests.counts() }),
     malformedAnswers: () => recording.malformedAnswers(),
     modelSeconds: () => recording.modelSeconds(),
     [Symbol.asyncDispose]: () => recording[Symbol.asyncDispose](),

@@ -18,8 +18,8 @@ const ROUTES: Readonly<Record<string, Dialect>> = {
 const COUNT_ROUTE = '/messages/count_tokens';
 
 const SILENCE = { head: 2_000, alive: 15_000 };
-const MOST_PATHS = 10;
-const PATH_LENGTH = 100;
+const MOST_NAMES = 10;
+const NAME_LENGTH = 100;
 /** Bytes of JSON for one token, where the length of a prompt is only estimated. */
 const BYTES_PER_TOKEN = 3.5;
 
@@ -29,6 +29,7 @@ export class Requests {
   readonly #readBody = createBodyReader();
   readonly #signOf: ReturnType<typeof createSigns>;
   readonly #unknownPaths = new Map<string, number>();
+  readonly #dropped = new Map<string, number>();
   #requests = 0;
   #refused = 0;
 
@@ -45,8 +46,11 @@ export class Requests {
   }
 
   counts() {
-    const unknownPaths = Object.fromEntries(this.#unknownPaths);
-    return { requests: this.#requests, refused: this.#refused, unknownPaths };
+    return {
+      ...{ requests: this.#requests, refused: this.#refused },
+      ...(this.#unknownPaths.size > 0 ? { unknown_paths: Object.fromEntries(this.#unknownPaths) } : {}),
+      ...(this.#dropped.size > 0 ? { dropped: Object.fromEntries(this.#dropped) } : {}),
+    };
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -58,7 +62,7 @@ export class Requests {
     const refusal = this.#refusalOf(request, isModel || isPost);
     if (refusal) {
       this.#refused++;
-      if (refusal.status === 404) this.#countPath(`${request.method} ${path}`);
+      if (refusal.status === 404) count(this.#unknownPaths, `${request.method} ${path}`);
       await sendJson(response, refusal.status, form.refusal(refusal.why, refusal.message), CLOSE);
     } else if (isModel) {
       const id = path.slice('/models/'.length);
@@ -99,6 +103,7 @@ export class Requests {
     const form = DIALECTS[dialect];
     this.#requests++;
     const asked = form.read(await this.#readBody(request));
+    for (const name of asked.dropped) count(this.#dropped, name);
     const { id, outcome, delivered } = this.#recording.ask(asked, this.#signOf(request.headers, dialect));
     const counted = outcome.then((end) => {
       if ('refused' in end) this.#refused++;
@@ -114,16 +119,16 @@ export class Requests {
     await sendJson(response, 200, { input_tokens: known ?? estimate(asked) });
   }
 
-  #countPath(path: string): void {
-    const short = path.slice(0, PATH_LENGTH);
-    const isCounted = this.#unknownPaths.has(short) || this.#unknownPaths.size < MOST_PATHS - 1;
-    const key = isCounted ? short : '(others)';
-    this.#unknownPaths.set(key, (this.#unknownPaths.get(key) ?? 0) + 1);
-  }
-
   #modelName(): string {
     return this.#options.trajectory.model ?? this.#options.card.name;
   }
+}
+
+/** Counts a name that the agent chose: of many names, the last are counted together. */
+function count(counts: Map<string, number>, name: string): void {
+  const short = name.slice(0, NAME_LENGTH);
+  const key = counts.has(short) || counts.size < MOST_NAMES - 1 ? short : '(others)';
+  counts.set(key, (counts.get(key) ?? 0) + 1);
 }
 
 type EarlyRefusal = { status: number; why: Refused; message: string };

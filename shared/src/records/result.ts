@@ -109,6 +109,8 @@ export const InstalledAgent = z.object({
   refused: count,
   /** Requests of paths that the endpoint does not serve → how often; at most ten paths. */
   unknown_paths: z.record(z.string(), count).optional(),
+  /** What the policy did not get of the requests, such as tools of a vendor's server → requests with it; at most ten names. */
+  dropped: z.record(z.string(), count).optional(),
 });
 export type InstalledAgent = z.infer<typeof InstalledAgent>;
 

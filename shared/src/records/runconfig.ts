@@ -52,6 +52,11 @@ export const AgentConfig = z.object({
     'lines of an agent that comes as a program that are trained on; abandoned: also answers that were never continued',
     z.enum(['all', 'main', 'abandoned']).default('all'),
   ),
+  whole_prompt_limit: setting(
+    '--whole-prompt-limit <n>',
+    'most prompts of an agent that comes as a program that continue no earlier answer, such as the first of a sub-agent',
+    steps.positive().default(16),
+  ),
   answer_limit: setting(
     '--answer-limit <tokens>',
     'most tokens that the model may answer in a rollout (default: no limit)',

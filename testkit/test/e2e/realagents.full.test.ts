@@ -77,6 +77,9 @@ test.for(['docker', 'rootfs'] as const)('agents side by side on %s', async (runt
   const worker = await scene.worker`--worker-id real-${runtime}`;
   onTestFinished(() => worker.kill('SIGKILL'));
   await expect.poll(() => watched.asking(), { timeout: 900_000, interval: 500 }).toBe(runs.size);
+  const present = watched.left().map((line) => line.replace(/:.*/s, ''));
+  expect(present).toEqual(expect.arrayContaining(['group']));
+  expect(present.filter((line) => line.startsWith('process')).length).toBeGreaterThan(runs.size);
   await scene.done`policy set --state serving`;
   const needs = await scene.done`agents list`;
   for (const [agent, line] of await playedBy(scene, runs)) {

@@ -36,7 +36,7 @@ export type Watched = Disposable & {
   used(agent: string): Used;
   /** Number of programs that have asked the endpoint so far. */
   asking(): number;
-  /** Stops watching. Returns what is left of the worker and its sandboxes: processes, mounts, sockets and control groups. */
+  /** Returns what there is of the worker and its sandboxes: processes, mounts, sockets and control groups. */
   left(): string[];
 };
 
@@ -76,7 +76,6 @@ export function watchAgents(folder: string, worker: string): Watched {
     },
     asking: () => all().filter(({ askedAt }) => askedAt !== null).length,
     left() {
-      clearInterval(timer);
       const owned = processes().filter((pid) =>
         ['mountinfo', 'environ'].some((file) => isOwn(read(pid, file))),
       );

@@ -32,6 +32,7 @@ export function recorderOptions(
       answerTokens: config.answer_limit,
       cost: dollars !== null && asked.price ? { most: dollars, price: asked.price } : null,
       malformedInARow: config.format_limit,
+      wholePrompts: config.whole_prompt_limit,
     },
     trainLines: config.train_lines,
     trajectory: {
