@@ -56,7 +56,10 @@ export function chainsOf(answers: readonly Answer[]): Chain[] {
 }
 
 /** Returns for each continued answer the one that continues its chain. */
-function longestContinuations(answers: readonly Answer[], summaries: ReadonlySet<Answer>): Map<Answer, Answer> {
+function longestContinuations(
+  answers: readonly Answer[],
+  summaries: ReadonlySet<Answer>,
+): Map<Answer, Answer> {
   const following = new Map<Answer, Answer>();
   const lengths = new Map<Answer, number>();
   // An answer comes later than the one that it continues, so the lengths below an answer are known when it is reached.
