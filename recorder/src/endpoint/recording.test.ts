@@ -263,6 +263,23 @@ describe('kinds of lines', () => {
     ]);
   });
 
+  test('a summary leaves the line that it continues, and one asked for again is abandoned', async () => {
+    const text = 'The parser was read, and its search for fields has to be mended.';
+    const answers = [runs('a', 'ls'), says(text), says(`<analysis>x</analysis><summary>\n${text}</summary>`)];
+    const { ask, recording } = open([...answers, says('end')]);
+    const one = await ask(OPENING);
+    const history = [...OPENING, one, result('a-0', 'x')];
+    await ask([...history, user('Summarise.')]);
+    await ask([...history, user('Summarise. Use the tags.')]);
+    await ask([user(`Fix it. Earlier: ${text}`)]);
+    expect(summary(recording.trajectory()).map(({ id, kind, from }) => [id, kind, from])).toEqual([
+      ['L1', 'main', null],
+      ['L2', 'abandoned', 'L1+1'],
+      ['L3', 'summary', 'L1+1'],
+      ['L4', 'main', null],
+    ]);
+  });
+
   test('a request without tools that continues the history is a summary', async () => {
     const { ask, recording } = open([runs('a', 'ls'), says('short'), says('end')]);
     const one = await ask(OPENING);

@@ -9,11 +9,34 @@ export type Chain = {
 };
 
 /**
- * Returns the chains in the order of their first answers. Where several answers continue one, the one that goes on longest continues its
+ * Returns the summaries of condensed histories. `cited`: a later whole prompt of the same part of the agent has the text. `again`: the
+ * agent asked the same line for another one in other words, as Claude Code does if tags are missing.
+ */
+export function summariesOf(answers: readonly Answer[]): {
+  cited: ReadonlySet<Answer>;
+  again: ReadonlySet<Answer>;
+} {
+  const cited = new Set(
+    answers.flatMap(({ asked: { match, sign } }) =>
+      match.cites && match.cites.asked.sign === sign ? [match.cites] : [],
+    ),
+  );
+  const isToUser = ({ match: { tail } }: Answer): boolean => tail.at(-1)?.role === 'user';
+  const again = answers.filter((answer) => {
+    const next = answers[answer.number];
+    if (!next || !cited.has(next) || answer.message.tool_calls || !answer.match.parent) return false;
+    return answer.match.parent === next.match.parent && isToUser(answer) && isToUser(next);
+  });
+  return { cited, again: new Set(again) };
+}
+
+/**
+ * Returns the chains in the order of their first answers. A summary is a chain of its own. Where several answers continue one, the one that goes on longest continues its
  * chain, and of equal ones the latest: an agent that dropped an answer asked again later.
  */
 export function chainsOf(answers: readonly Answer[]): Chain[] {
-  const following = longestContinuations(answers);
+  const { cited, again } = summariesOf(answers);
+  const following = longestContinuations(answers, new Set([...cited, ...again]));
   const chainOf = new Map<Answer, Chain>();
   const chains: Chain[] = [];
   for (const answer of answers) {
@@ -33,7 +56,10 @@ export function chainsOf(answers: readonly Answer[]): Chain[] {
 }
 
 /** Returns for each continued answer the one that continues its chain. */
-function longestContinuations(answers: readonly Answer[]): Map<Answer, Answer> {
+function longestContinuations(
+  answers: readonly Answer[],
+  summaries: ReadonlySet<Answer>,
+): Map<Answer, Answer> {
   const following = new Map<Answer, Answer>();
   const lengths = new Map<Answer, number>();
   // An answer comes later than the one that it continues, so the lengths below an answer are known when it is reached.
@@ -42,7 +68,7 @@ function longestContinuations(answers: readonly Answer[]): Map<Answer, Answer> {
     // An answer that a later whole prompt contains goes on there.
     lengths.set(answer, 1 + (next ? (lengths.get(next) ?? 0) : answer.isInLaterPrompt ? 0.5 : 0));
     const { parent } = answer.match;
-    if (!parent) continue;
+    if (!parent || summaries.has(answer)) continue;
     const best = following.get(parent);
     if (!best || isBetter(answer, best, parent, lengths)) following.set(parent, answer);
   }

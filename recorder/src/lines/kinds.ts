@@ -1,13 +1,13 @@
 /** Decides what the lines of a rollout are for, by the headers of their requests and by how they relate to each other. */
 import type { LineKind } from '@swefarm/shared';
 import type { Answer, History } from './answer.ts';
-import type { Chain } from './chains.ts';
+import { type Chain, summariesOf } from './chains.ts';
 import { isSameMessage } from './echo.ts';
 
 /** Returns the kind of each chain, in order. */
 export function kindsOf(chains: readonly Chain[], answers: readonly Answer[]): Map<Chain, LineKind> {
   const kinds = new Map<Chain, LineKind>();
-  const cited = new Set(answers.map(({ asked }) => asked.match.cites));
+  const { cited, again } = summariesOf(answers);
   const chainOf = new Map(chains.flatMap((chain) => chain.answers.map((answer) => [answer, chain])));
   const withTools = chains.some(({ answers: [first] }) => first.asked.tools.length > 0);
   const mains: Chain[] = [];
@@ -22,7 +22,7 @@ export function kindsOf(chains: readonly Chain[], answers: readonly Answer[]): M
       const { sign } = first.asked;
       if (sign !== null && sign !== 'subagent') return sign;
       if (isSummaryBeside(chain, answers)) return 'summary';
-      if (isAbandoned(chain, answers)) return 'abandoned';
+      if (again.has(first) || isAbandoned(chain, answers)) return 'abandoned';
       if (sign !== null) return sign;
       if (first.asked.tools.length === 0 && withTools) {
         return cited.has(first) || first.match.matched === 'other_tools' ? 'summary' : 'side';

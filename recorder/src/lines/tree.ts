@@ -123,12 +123,18 @@ export class HistoryTree {
   /** Returns the last answer without calls that nothing continued and whose text the messages contain. */
   #citedIn(messages: readonly Message[]): Answer | null {
     const isCited = ({ given: { message }, history }: Answer): boolean => {
-      const text = (message.content ?? '').trim();
+      const text = summaryIn(message.content ?? '').trim();
       if (message.tool_calls || text.length < SHORTEST_SUMMARY || history.after.length > 0) return false;
       return messages.some(({ content }) => content?.includes(text));
     };
     return this.#answers.findLast(isCited) ?? null;
   }
+}
+
+/** Returns the text between the tags in which Claude Code asks for a summary, of which its next prompt has nothing else; else all. */
+function summaryIn(text: string): string {
+  const [open, close] = [text.indexOf('<summary>'), text.lastIndexOf('</summary>')];
+  return open === -1 || close < open ? text : text.slice(open + '<summary>'.length, close);
 }
 
 /** Fewest characters of a summary: a shorter text may be in any prompt. */

@@ -39,6 +39,11 @@ const shownOf = (lines: readonly ShownLine[]): string =>
     )
     .join(', ');
 
+const rowsOf = (played: ReadonlyMap<string, PlayedRun>): string[] =>
+  [...played].map(([agent, { line, trajectory }]) =>
+    [agent, line.exit_status ?? line.failure?.message, trajectory && shownOf(linesOf(trajectory))].join(': '),
+  );
+
 /** Turns of all lines of a kind. */
 const turnsOf = (lines: readonly ShownLine[], kind: string): number =>
   lines.filter((line) => line.kind === kind).reduce((sum, { turns }) => sum + turns.length, 0);
@@ -47,8 +52,9 @@ const turnsOf = (lines: readonly ShownLine[], kind: string): number =>
 const longText = (tokens: number, number: number): string =>
   `Part ${number}. ${Array.from({ length: tokens / 4 }, (_, word) => `the value ${(word * 7919 + number) % 997}`).join(' ')}`;
 
+/** Claude Code asks for a summary again if the tags are missing. */
 const SUMMARY =
-  'The parser was read completely, and its search for fields has to be mended; all tests of it ran.';
+  '<summary>The parser was read completely, and its search for fields has to be mended; its tests ran.</summary>';
 
 /** How each agent asks for a summary, its window of tokens, and how many tokens of an answer fill it in a few turns. */
 const CONDENSING: Record<string, { asks: string; window: number; tokens: number; option: object }> = {
@@ -92,9 +98,9 @@ test('an agent that condenses its history goes on in a line of its own', async (
     const flags = [...options({ ...option }), '--context-limit', String(window), '--step-limit', '40'];
     return { policy: { script: scriptFor(agent) }, flags };
   });
+  rows.push(...rowsOf(played));
   for (const [agent, run] of played) {
     const lines = run.trajectory ? linesOf(run.trajectory) : [];
-    rows.push(`${agent}: ${run.line.exit_status}, ${run.line.failure?.message ?? ''} ${shownOf(lines)}`);
     expect(run.line, agent).toMatchObject({ outcome: 'judged', resolved: true, exit_status: 'submitted' });
     expect(turnsOf(lines, 'summary'), agent).toBeGreaterThan(0);
     expect(turnsOf(lines, 'main'), agent).toBe(FILLING + solvingTurns().length);
@@ -152,9 +158,9 @@ test('a sub-agent is a line of its own, whose turns are those of its script', as
     policy: { script: scriptFor(agent) },
     flags: [...options({ ...STARTING[agent]?.option }), '--step-limit', '40'],
   }));
+  rows.push(...rowsOf(played));
   for (const [agent, run] of played) {
     const lines = run.trajectory ? linesOf(run.trajectory) : [];
-    rows.push(`${agent}: ${run.line.exit_status}, ${run.line.failure?.message ?? ''} ${shownOf(lines)}`);
     expect(run.line, agent).toMatchObject({ outcome: 'judged', resolved: true, exit_status: 'submitted' });
     expect(lines.map(({ kind }) => kind).toSorted(), agent).toEqual(['main', 'subagent']);
     // A sub-agent beside the main line may be ended with it.
