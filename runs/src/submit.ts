@@ -94,10 +94,12 @@ async function createDrawn(
   const draws = await farm.runs.storeDraws(record, plan.draws);
   const byId = new Map(instances.map((instance) => [instance.instance_id, instance]));
   const drawn = draws.flatMap(({ instance_id: id }) => byId.get(id) ?? []);
+  const names = new Set(draws.map((draw) => draw.instance_id));
+  const ofDrawn = new Map([...(patches ?? [])].filter(([id]) => names.has(id)));
   await farm.runs.create(
     { ...record, until: { ...until, strata: plan.strata } },
     drawn,
-    patchRecords(patches),
+    patchRecords(ofDrawn),
   );
 }
 

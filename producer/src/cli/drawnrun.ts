@@ -22,10 +22,12 @@ const describeCounts = (counts: Readonly<Record<string, number>>): string =>
 /** Returns null for a run without `until`. */
 export async function readDrawnRun(
   farm: Farm,
-  record: Pick<RunRecord, 'run_id' | 'until' | 'dataset'>,
+  { run_id }: Pick<RunRecord, 'run_id'>,
 ): Promise<DrawnRun | null> {
-  const { run_id, until, dataset } = record;
-  if (until === null) return null;
+  // Only the stored record has the sizes of the strata.
+  const record = await farm.runs.get(run_id);
+  if (!record || record.until === null) return null;
+  const { until, dataset } = record;
   const [{ drawn, selected, dropped }, groups, estimate] = await Promise.all([
     farm.results.counts(run_id),
     farm.results.groups(run_id),
