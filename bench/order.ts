@@ -3,12 +3,11 @@
  * and in the given order, and the error of its forecast. Simulated on large farms (real history, order and forecast; durations are numbers),
  * and real on one worker whose rollouts sleep.
  */
-import { createNormal, forecastRun, idealMakespan, inOrder, makespan, newRunRecord } from '@swefarm/runs';
+import { forecastRun, idealMakespan, inOrder, makespan } from '@swefarm/runs';
 import { type Farm, loadConfig, newId, openFarm, Result, type RunRecord } from '@swefarm/shared';
-import { bareInstance } from '@swefarm/testkit';
-import { DURATIONS } from './durations.ts';
 import { type BenchEnvironment, openEnvironment } from './farm.ts';
 import { measureRealSteps, type RealSteps } from './order/real.ts';
+import { drawSteps, named, recordOf, SHARE_OF_INSTANCE } from './order/steps.ts';
 import { table } from './print.ts';
 import { median, rounded } from './statistics.ts';
 
@@ -36,36 +35,6 @@ type OrderRow = {
 };
 
 export type OrderPart = { share_of_instance: number; rows: OrderRow[]; real: RealSteps | null };
-
-/** Share of the variance of durations (durations.ts) that belongs to the instance; the rest differs between its rollouts. */
-const SHARE_OF_INSTANCE = 0.5;
-
-/** Seconds of the rollouts of each instance in two steps. */
-export function drawSteps(seed: number, { instances, group }: Pick<OrderSize, 'instances' | 'group'>) {
-  const draw = createNormal(seed);
-  const { median_seconds, sigma, longest_seconds } = DURATIONS;
-  const own = sigma * Math.sqrt(SHARE_OF_INSTANCE);
-  const within = sigma * Math.sqrt(1 - SHARE_OF_INSTANCE);
-  return Array.from({ length: instances }, () => {
-    const bell = own * draw();
-    const step = () =>
-      Array.from({ length: group }, () =>
-        Math.min(longest_seconds, median_seconds * Math.exp(bell + within * draw())),
-      );
-    return { first: step(), second: step() };
-  });
-}
-
-export const named = (at: number) => bareInstance({ instance_id: `i-${at}` });
-
-export const recordOf = (count: number, group: number, flags: Record<string, unknown>): RunRecord => {
-  const dataset = {
-    path: 'bench',
-    sha256: '',
-    instances: Array.from({ length: count }, (_, at) => named(at)),
-  };
-  return newRunRecord({ dataset, flags: { agent: 'mini', groupSize: group, ...flags } }, false);
-};
 
 export async function measureOrder(size: OrderSize): Promise<OrderPart> {
   await using environment = await openEnvironment();

@@ -10,9 +10,9 @@ import type { Instance } from '@swefarm/shared';
 import { printingScript, until } from '@swefarm/testkit';
 import { type BenchEnvironment, type BenchWorker, startPolicy, startWorker } from '../farm.ts';
 import { PATIENCE } from '../fleet.ts';
-import { drawSteps, named, recordOf } from '../order.ts';
 import { collect, onceEach } from '../scale/farm.ts';
 import { rounded } from '../statistics.ts';
+import { drawSteps, named, recordOf } from './steps.ts';
 
 type RealStep = {
   seconds: number;

@@ -1,6 +1,6 @@
 export { withDeadline } from './deadline.ts';
 export { flagKey, flagName, RUN_FLAGS, type RunFlag, type RunFlagValues } from './flags.ts';
-export { expectedOf, forecastRun, inOrder, leadOf } from './forecast.ts';
+export { forecastRun, inOrder, leadOf } from './forecast.ts';
 export { type EvaluationRound, healthFinding, withEgress } from './health/finding.ts';
 export {
   addKnownHealth,
