@@ -8,6 +8,7 @@ import { SOCKET } from './engine.ts';
 import { measureEval, printEval } from './eval.ts';
 import { describeMachine, loadAverage } from './machine.ts';
 import { type MemorySize, measureMemory } from './memory.ts';
+import { measureOrder, type OrderSize, printOrder } from './order.ts';
 import { measurePeers, printPeers } from './peers.ts';
 import { printMemory, printRollouts, printScale } from './print.ts';
 import { measureRecorder, printRecorder, type RecorderSize } from './recorder.ts';
@@ -17,7 +18,7 @@ import { measureStart, printStart } from './start.ts';
 import { importSubject, prepareSubject } from './subject.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const PARTS = ['rollouts', 'cost', 'start', 'memory', 'eval', 'scale', 'peers', 'recorder'];
+const PARTS = ['rollouts', 'cost', 'start', 'memory', 'eval', 'scale', 'peers', 'recorder', 'order'];
 
 const { values } = parseArgs({
   options: {
@@ -58,6 +59,18 @@ const MEMORY: MemorySize = quick
 const RECORDER: Omit<RecorderSize, 'reps'> = quick
   ? { agents: [1], turns: 5, bodyBytes: 100_000 }
   : { agents: [1, 64], turns: 60, bodyBytes: 100_000 };
+const ORDER: OrderSize = {
+  instances: quick ? 4 : 32,
+  group: quick ? 4 : 16,
+  steps: quick ? 2 : 50,
+  farms: [
+    { nodes: 16, slots: 4 },
+    { nodes: 16, slots: 8 },
+    { nodes: 128, slots: 1 },
+    { nodes: 128, slots: 2 },
+  ],
+  real: { slots: 16, mean_seconds: quick ? 0.2 : 3 },
+};
 const EVAL = quick ? { each: 2, workers: 2 } : { each: Math.ceil(predictions / 4), workers: 4 };
 
 /** Maximum number of rollouts that this machine simulates. With a thousand nodes, a quarter of the slots is filled. */
@@ -79,7 +92,7 @@ const scaleSize = (count: number): ScaleSize => ({
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130));
 
 /** Every other part starts containers. */
-const WITHOUT_ENGINE = ['scale', 'recorder'];
+const WITHOUT_ENGINE = ['scale', 'recorder', 'order'];
 const engineNeeded = parts.some((part) => !WITHOUT_ENGINE.includes(part));
 await using _engine = engineNeeded ? await ensureDocker({ socketPath: SOCKET }) : null;
 const machine = await describeMachine();
@@ -121,6 +134,7 @@ await measured('eval', () => measureEval(EVAL, rounds), printEval);
 await measured('scale', () => measureScale(sizes), printScale);
 await measured('peers', () => measurePeers(subject, SIZES, rounds), printPeers);
 await measured('recorder', () => measureRecorder({ ...RECORDER, reps: rounds }), printRecorder);
+await measured('order', () => measureOrder(ORDER), printOrder);
 
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');
 const file = resolve(values.json ?? join(ROOT, '.swefarm/bench', `${stamp}.json`));

@@ -49,8 +49,9 @@ const fieldOf = (family: string, instanceId: string): string => `${family}/${ins
 export function historyNote(result: Result): string {
   const { outcome, family, instance_id, tokens, turns } = result;
   if (outcome !== 'judged' || family === undefined) return '';
-  const { sandbox, agent, patch, evaluation } = result.seconds;
-  const seconds = Math.max(LEAST_SECONDS, sandbox + agent + patch + evaluation);
+  const { sandbox, agent, patch, evaluation, image, total } = result.seconds;
+  // The total of an attempt that resumed earlier work does not contain the agent.
+  const seconds = Math.max(LEAST_SECONDS, sandbox + agent + patch + evaluation, total - image);
   return JSON.stringify({
     fields: [
       [fieldOf(family, instance_id), INSTANCE_WEIGHT],

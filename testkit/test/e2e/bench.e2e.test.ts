@@ -37,6 +37,28 @@ it('measures the CPU of rollouts by part, and reports the machine with every sam
   expect(cost.paced).toMatchObject({ rollouts: 2, turns: 3, worker_ms: amount, sandbox_ms: amount });
 }, 900_000);
 
+it('compares a step by its history with the ideal, simulated and real', () => {
+  const file = join(folder, 'order.json');
+  const { status, stdout, stderr } = bench('--quick', '--only', 'order', '--json', file);
+  expect(status, stderr).toBe(0);
+  expect(stdout).toContain('Time of a step over its ideal');
+  const { rows, real } = JSON.parse(readFileSync(file, 'utf8')).order;
+  expect(rows.map(({ nodes, slots }: Record<string, number>) => [nodes, slots])).toEqual([
+    ...[16, 16].map((nodes, at) => [nodes, [4, 8][at]]),
+    ...[128, 128].map((nodes, at) => [nodes, [1, 2][at]]),
+  ]);
+  const step = {
+    seconds: expect.any(Number),
+    ideal_seconds: expect.any(Number),
+    over_ideal: expect.any(Number),
+  };
+  const forecast = { ...step, forecast_seconds: expect.any(Number) };
+  expect(real).toEqual({
+    ...{ rollouts: 16, slots: 16, before: { ...step, forecast_seconds: null } },
+    ...{ given: forecast, longest: forecast },
+  });
+}, 900_000);
+
 it.each([
   ['--only', 'speed'],
   ['--only', 'scale', '--nodes', '16,many'],
