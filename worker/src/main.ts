@@ -14,6 +14,7 @@ import {
 import { Argument, Command } from 'commander';
 import { diagnose } from './node/doctor.ts';
 import { IMAGE_ACTIONS, type ImageAction, readNeeded, runImages } from './node/images.ts';
+import { openReplayedShell } from './rollout/replayedshell.ts';
 import { runWorker } from './run.ts';
 
 /** Exit codes. 2: usage; 10: an image is missing, changed or failed; 12: any other error; 70: uncaught error; 130: stopped by a signal. */
@@ -93,6 +94,15 @@ withConfig(program.command('images'))
       },
     );
     if (!complete) process.exitCode = EXIT.missing;
+  });
+
+withConfig(program.command('shell'))
+  .description('commands in the sandbox of a stored rollout, as it was after a turn; see swefarm shell')
+  .argument('<file>', 'file that swefarm shell writes')
+  .argument('[command...]', 'run this alone')
+  .action(async (file: string, words: string[], flags: Record<string, unknown>) => {
+    const command = words.length > 0 ? words.join(' ') : null;
+    process.exitCode = await openReplayedShell(file, command, loadConfig('worker', { flags }), stop.signal);
   });
 
 try {
