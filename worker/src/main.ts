@@ -14,8 +14,8 @@ import {
 import { Argument, Command } from 'commander';
 import { diagnose } from './node/doctor.ts';
 import { IMAGE_ACTIONS, type ImageAction, readNeeded, runImages } from './node/images.ts';
-import { openReplayedShell } from './rollout/replayedshell.ts';
 import { runWorker } from './run.ts';
+import { openReplayedShell } from './shell.ts';
 
 /** Exit codes. 2: usage; 10: an image is missing, changed or failed; 12: any other error; 70: uncaught error; 130: stopped by a signal. */
 const EXIT = { usage: 2, missing: 10, unusable: 12, interrupted: 130 } as const;

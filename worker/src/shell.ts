@@ -14,12 +14,12 @@ import {
   type WorkerConfig,
 } from '@swefarm/shared';
 import { z } from 'zod';
-import { runMiniAgent } from '../agent/loop.ts';
-import { openReplay, ReplayDiffers } from '../agent/replay.ts';
-import { nodeMemory } from '../node/capacity.ts';
-import { identify } from '../node/reaper.ts';
-import { chooseRuntime } from '../node/runtimes.ts';
-import { type SandboxTask, startSandbox } from './containers.ts';
+import { runMiniAgent } from './agent/loop.ts';
+import { openReplay, ReplayDiffers } from './agent/replay.ts';
+import { nodeMemory } from './node/capacity.ts';
+import { identify } from './node/reaper.ts';
+import { chooseRuntime } from './node/runtimes.ts';
+import { type SandboxTask, startSandbox } from './rollout/containers.ts';
 
 /** `turns`: text of the recorded turns. `farm`: id of the farm, whose workers remove the sandbox if this process dies. */
 const ShellFile = z.object({
