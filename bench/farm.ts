@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { newRunRecord, submit } from '@swefarm/runs';
+import { newRunRecord, type Submission, submit } from '@swefarm/runs';
 import {
   type Farm,
   freePort,
@@ -107,7 +107,7 @@ export type Batch = { seconds: number; results: Result[] };
 
 /** Submits `count` rollouts of one instance and waits for all: seconds from before the submit to the last commit, by Redis. */
 export async function runBatch(
-  { farm }: BenchWorker,
+  worker: BenchWorker,
   instance: Instance,
   count: number,
   flags: Record<string, unknown>,
@@ -117,8 +117,18 @@ export async function runBatch(
     { dataset, flags: { agent: 'mini', model: 'scripted', groupSize: count, ...flags } },
     false,
   );
+  return await runSubmission(worker, { record, instances: [instance] }, count);
+}
+
+/** As {@link runBatch}, for a run of `count` rollouts that the caller made. */
+export async function runSubmission(
+  { farm }: BenchWorker,
+  submission: Submission,
+  count: number,
+): Promise<Batch> {
+  const { record } = submission;
   const from = Date.now();
-  await submit(farm, { record, instances: [instance] });
+  await submit(farm, submission);
   const results: Result[] = [];
   let lastId = '0';
   while (results.length < count) {

@@ -3,6 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ensureDocker } from '@swefarm/testkit';
+import { measureBranches, printBranches } from './branch.ts';
 import { COST, measureCost, printCost, QUICK_COST } from './cost.ts';
 import { SOCKET } from './engine.ts';
 import { measureEval, printEval } from './eval.ts';
@@ -18,7 +19,7 @@ import { measureStart, printStart } from './start.ts';
 import { importSubject, prepareSubject } from './subject.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const PARTS = ['rollouts', 'cost', 'start', 'memory', 'eval', 'scale', 'peers', 'recorder', 'order'];
+const PARTS = ['rollouts', 'cost', 'start', 'memory', 'eval', 'scale', 'peers', 'branch', 'recorder', 'order'];
 
 const { values } = parseArgs({
   options: {
@@ -133,6 +134,7 @@ await measured('memory', () => measureMemory(subject, MEMORY), printMemory);
 await measured('eval', () => measureEval(EVAL, rounds), printEval);
 await measured('scale', () => measureScale(sizes), printScale);
 await measured('peers', () => measurePeers(subject, SIZES, rounds), printPeers);
+await measured('branch', () => measureBranches(subject, quick ? [1] : [1, 8], rounds), printBranches);
 await measured('recorder', () => measureRecorder({ ...RECORDER, reps: rounds }), printRecorder);
 await measured('order', () => measureOrder(ORDER), printOrder);
 

@@ -15,6 +15,7 @@ import { Argument, Command } from 'commander';
 import { diagnose } from './node/doctor.ts';
 import { IMAGE_ACTIONS, type ImageAction, readNeeded, runImages } from './node/images.ts';
 import { runWorker } from './run.ts';
+import { openReplayedShell } from './shell.ts';
 
 /** Exit codes. 2: usage; 10: an image is missing, changed or failed; 12: any other error; 70: uncaught error; 130: stopped by a signal. */
 const EXIT = { usage: 2, missing: 10, unusable: 12, interrupted: 130 } as const;
@@ -93,6 +94,15 @@ withConfig(program.command('images'))
       },
     );
     if (!complete) process.exitCode = EXIT.missing;
+  });
+
+withConfig(program.command('shell'))
+  .description('commands in the sandbox of a stored rollout, as it was after a turn; see swefarm shell')
+  .argument('<file>', 'file that swefarm shell writes')
+  .argument('[command...]', 'run this alone')
+  .action(async (file: string, words: string[], flags: Record<string, unknown>) => {
+    const command = words.length > 0 ? words.join(' ') : null;
+    process.exitCode = await openReplayedShell(file, command, loadConfig('worker', { flags }), stop.signal);
   });
 
 try {

@@ -52,8 +52,7 @@ afterAll(async () => {
 /** Turns whose state and output depend on all earlier commands; `at`: a command in place of that turn's. */
 const commands = (at?: [turn: number, command: string]): { command: string }[] =>
   Array.from({ length: TURNS - 1 }, (_, index) => ({
-    command:
-      at?.[0] === index + 1 ? at[1] : 'echo line >>log; wc -l log; ls -l --full-time log; date',
+    command: at?.[0] === index + 1 ? at[1] : 'echo line >>log; wc -l log; ls -l --full-time log; date',
   }));
 
 async function rollout(at?: [turn: number, command: string], agent: object = {}) {
@@ -120,7 +119,7 @@ async function rollout(at?: [turn: number, command: string], agent: object = {})
 const TREE =
   'find . -path ./.git -prune -o -type f -exec sha256sum {} + | sort | sha256sum; git status --short';
 
-test('8 branches behind turn 10 have its ids and its tree, and masked turns of the first rollout', async () => {
+test('8 branches behind turn 10 have its ids and its tree, and do not count its tokens', async () => {
   const at = await rollout([11, TREE]);
   await at.play();
   const first = await at.result();

@@ -10,7 +10,7 @@ import { EXIT } from './exit.ts';
 import { DATASET, datasetOf } from './options.ts';
 import { print, printStatus } from './terminal.ts';
 
-const WORKER = fileURLToPath(new URL('../../../worker/bin/swefarm-worker.mjs', import.meta.url));
+export const WORKER = fileURLToPath(new URL('../../../worker/bin/swefarm-worker.mjs', import.meta.url));
 
 const ACTIONS = {
   list: 'list the images of the dataset, with their presence and sizes',

@@ -16,7 +16,8 @@ const NAME = /^(.+)\.(\d+)\.([a-z][0-9a-z]*)$/;
 /** Interval of the counts. Reading a shared directory is slow, so this process adds only its own writes between two counts. */
 const WALK_EVERY_MS = 30_000;
 
-export function directoryArtifacts(root: string, limits: ArtifactLimits): ArtifactStore {
+/** The bytes of a directory: counted at intervals, with the writes of this process in between. */
+function openAccount(root: string, limits: ArtifactLimits) {
   let known: { at: number; bytes: number; files: number } | null = null;
   const usage = async (): Promise<ArtifactUsage> => {
     if (known === null || Date.now() - known.at > WALK_EVERY_MS) {
@@ -24,38 +25,49 @@ export function directoryArtifacts(root: string, limits: ArtifactLimits): Artifa
     }
     return { used_bytes: known.bytes, budget_bytes: limits.budgetBytes, artifacts: known.files };
   };
-  const requireRoom = async (bytes: number): Promise<void> => {
-    const { used_bytes } = await usage().catch((error: unknown) => {
-      throw writeError(error, root);
-    });
-    if (used_bytes + bytes <= limits.budgetBytes) return;
-    throw new SwefarmError(
-      'artifact_budget',
-      `an artifact of ${bytes} bytes does not fit: ${used_bytes} of ${limits.budgetBytes} bytes are used in ${root}`,
-      { retryable: true },
-    );
+  return {
+    usage,
+    /** Throws SwefarmError `artifact_budget`, or the error of the count. */
+    async requireRoom(bytes: number): Promise<void> {
+      const { used_bytes } = await usage().catch((error: unknown) => {
+        throw writeError(error, root);
+      });
+      if (used_bytes + bytes <= limits.budgetBytes) return;
+      throw new SwefarmError(
+        'artifact_budget',
+        `an artifact of ${bytes} bytes does not fit: ${used_bytes} of ${limits.budgetBytes} bytes are used in ${root}`,
+        { retryable: true },
+      );
+    },
+    count(bytes: number, files: number): void {
+      if (known) known = { ...known, bytes: known.bytes + bytes, files: known.files + files };
+    },
+    forget(): void {
+      known = null;
+    },
   };
-  const count = (bytes: number, files: number): void => {
-    if (known) known = { ...known, bytes: known.bytes + bytes, files: known.files + files };
-  };
+}
+
+export function directoryArtifacts(root: string, limits: ArtifactLimits): ArtifactStore {
+  const account = openAccount(root, limits);
   const pathFor = (rolloutId: string, { attempt, claim }: AttemptName): string =>
     join(root, parseRolloutId(rolloutId).runId, `${rolloutId}.${attempt}.${claim}${SUFFIX}`);
   return {
     kind: 'directory',
-    usage,
+    usage: account.usage,
     async put(rolloutId, named, blob, signal) {
-      await requireRoom(blob.byteLength);
+      await account.requireRoom(blob.byteLength);
       const path = pathFor(rolloutId, named);
       await write(path, blob, signal);
-      count(blob.byteLength, 1);
+      account.count(blob.byteLength, 1);
       return pathToFileURL(path).href;
     },
     async append(rolloutId, named, bytes, offset, signal) {
-      await requireRoom(bytes.byteLength);
+      await account.requireRoom(bytes.byteLength);
       const path = pathFor(rolloutId, named);
       if (offset === 0) await write(path, bytes, signal);
       else if (!(await appendTo(path, bytes, offset))) return false;
-      count(bytes.byteLength, offset === 0 ? 1 : 0);
+      account.count(bytes.byteLength, offset === 0 ? 1 : 0);
       return true;
     },
     locate: (rolloutId, named) => pathToFileURL(pathFor(rolloutId, named)).href,
@@ -66,7 +78,7 @@ export function directoryArtifacts(root: string, limits: ArtifactLimits): Artifa
         throw new SwefarmError('bad_artifact_locator', `"${locator}" is not in ${root}`);
       }
       await rm(path, { force: true });
-      known = null;
+      account.forget();
     },
     async *runParts(runId) {
       const folder = join(root, runId);
@@ -79,7 +91,7 @@ export function directoryArtifacts(root: string, limits: ArtifactLimits): Artifa
       for (const name of await namesIn(folder))
         if (name.endsWith(SUFFIX)) await rm(join(folder, name), { force: true });
       await removeEmpty(folder);
-      known = null;
+      account.forget();
     },
   };
 }

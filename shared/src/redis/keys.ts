@@ -116,7 +116,7 @@ const runKeys = (key: Key, id: string) => ({
   record: key('run', id),
   /** Hash | as RUN | instance id → gzip of its JSON. */
   instances: key('run', id, 'instances'),
-  /** Hash | as RUN | reference → gzip of a patch. */
+  /** Hash | as RUN | reference → gzip of a patch, or of the turns that a branch continues. */
   patches: key('run', id, 'patches'),
   /** Hash | as RUN | rollout id → JSON array of attempts. */
   journal: key('run', id, 'journal'),

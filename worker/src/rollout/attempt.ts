@@ -22,7 +22,7 @@ import { startLive } from './live.ts';
 import { endLead } from './samepatch.ts';
 import { startStageClock } from './stages.ts';
 import { isStale } from './staleness.ts';
-import { openTurnRecord } from './turnrecord.ts';
+import { AttemptTurns } from './turnrecord.ts';
 import { retryUntilAnswered, untilTakenOver } from './untilanswered.ts';
 
 /** Time after a failure in which the node of the failure delays the job, so that another node claims it. */
@@ -69,7 +69,7 @@ function contextOf(claimed: ClaimedRollout, services: AttemptServices, signal: A
       log.debug({ stage, seconds }, 'stage over');
     },
   });
-  const turns = openTurnRecord(claimed, { services, log, signal });
+  const turns = new AttemptTurns(claimed, { artifacts: farm.artifacts, log, signal });
   return { ...claimed, services, clock, live, log, trace: new Trace(), turns, signal };
 }
 

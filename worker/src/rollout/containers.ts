@@ -22,6 +22,15 @@ import {
 import { PROGRAM_LIMITS } from '../evaluation/program.ts';
 import type { Task } from './context.ts';
 
+/** What the start of a sandbox needs of a rollout and of its worker. */
+export type SandboxTask = Pick<Task, 'run' | 'instance' | 'signal' | 'log' | 'attempt'> & {
+  job: Pick<Task['job'], 'rollout_id'>;
+  services: Pick<
+    Task['services'],
+    'runtime' | 'cleanPlans' | 'removals' | 'owner' | 'config' | 'nodeMemoryBytes'
+  >;
+};
+
 /** Container in which an agent works. `suspect` tests whether the agent's commands broke the container. */
 export type AgentSandbox = PreparedSandbox & { suspect: Suspect };
 
@@ -30,7 +39,7 @@ export type AgentSandbox = PreparedSandbox & { suspect: Suspect };
  * Disposing the sandbox does not wait for the removal of the container.
  */
 export async function startSandbox(
-  task: Task,
+  task: SandboxTask,
   image: ReadyImage,
   mounts: readonly Mount[] = [],
 ): Promise<AgentSandbox> {
@@ -82,10 +91,10 @@ export async function startClean(task: Task, image: ReadyImage): Promise<Contain
 }
 
 /** Starts a container for the evaluation without setup. */
-export const startBare = (task: Task, image: ReadyImage): Promise<Container> =>
+export const startBare = (task: SandboxTask, image: ReadyImage): Promise<Container> =>
   task.services.runtime.start(containerSpec(task, image, 'evaluation'), task.signal);
 
-function containerSpec(task: Task, image: ReadyImage, role: ContainerSpec['role']): ContainerSpec {
+function containerSpec(task: SandboxTask, image: ReadyImage, role: ContainerSpec['role']): ContainerSpec {
   const { run, instance } = task;
   return {
     image,
@@ -99,14 +108,14 @@ function containerSpec(task: Task, image: ReadyImage, role: ContainerSpec['role'
 }
 
 /** Returns the labels of the task's containers. */
-const ownerOf = ({ services, job, attempt }: Task): ContainerSpec['owner'] => ({
+const ownerOf = ({ services, job, attempt }: SandboxTask): ContainerSpec['owner'] => ({
   ...services.owner,
   rollout_id: job.rollout_id,
   attempt,
 });
 
 /** Returns the limits of the run, raised to those of the instance's environment. Memory is raised at most to the memory of the node. */
-export function limitsOf({ run, instance, services }: Task): ContainerSpec['limits'] {
+export function limitsOf({ run, instance, services }: SandboxTask): ContainerSpec['limits'] {
   const { sandbox } = run;
   const { environment } = instance;
   const { config, nodeMemoryBytes } = services;
@@ -122,7 +131,7 @@ export function limitsOf({ run, instance, services }: Task): ContainerSpec['limi
 const MIB = 1024 ** 2;
 
 /** Returns the limits of the agent's sandbox: the processes of an agent that comes as a program run beside its commands. */
-export function agentLimits(task: Task): ContainerSpec['limits'] {
+export function agentLimits(task: SandboxTask): ContainerSpec['limits'] {
   const limits = limitsOf(task);
   const needs = task.run.agent.card?.needs;
   if (!needs) return limits;
@@ -154,7 +163,10 @@ export function refuseExcess({ run, instance, services }: Task): void {
   if (excess !== null) throw new RolloutFailure('sandbox_refused', describeExcess(excess, where));
 }
 
-export function networkOf({ run, instance }: Task, role: ContainerSpec['role']): ContainerSpec['network'] {
+export function networkOf(
+  { run, instance }: Pick<Task, 'run' | 'instance'>,
+  role: ContainerSpec['role'],
+): ContainerSpec['network'] {
   if (role === 'agent') return run.sandbox.agent_network;
   return instance.needs_egress ? 'egress' : run.sandbox.eval_network;
 }

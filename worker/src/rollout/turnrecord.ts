@@ -9,16 +9,19 @@ import {
   errorMessage,
   FAILURES,
   type FailureClass,
+  type Farm,
   isArtifactGone,
   type JournalEntry,
+  type Log,
   type PolicyConfig,
   parseTurns,
   type RecordedTurn,
   type Replay,
+  type RolloutJob,
+  type RunRecord,
   type TurnRecord,
 } from '@swefarm/shared';
 import { abortOf } from './active.ts';
-import type { AttemptContext, ClaimedRollout } from './context.ts';
 import { retryUntilAnswered, untilTakenOver } from './untilanswered.ts';
 
 /** Longest record in bytes. Later turns are not recorded, so that the next attempt continues from this point. */
@@ -39,14 +42,17 @@ export function recordsTurns(agent: AgentConfig, policy: PolicyConfig | null): b
   return agent.resume_turns === 'on' || policy.require_tokens || policy.token_mode === 'token-in';
 }
 
-type Services = Pick<AttemptContext, 'services' | 'log' | 'signal'>;
-
-/** Opens the record of an attempt, without any request. */
-export const openTurnRecord = (claimed: ClaimedRollout, how: Services): AttemptTurns =>
-  new AttemptTurns(claimed, how);
+type Claimed = {
+  job: Pick<RolloutJob, 'rollout_id'>;
+  attempt: number;
+  claim: string;
+  previous: JournalEntry[];
+  run: Pick<RunRecord, 'agent' | 'policy'>;
+};
+type Services = { artifacts: Farm['artifacts']; log: Log; signal: AbortSignal };
 
 export class AttemptTurns {
-  readonly #claimed: ClaimedRollout;
+  readonly #claimed: Claimed;
   readonly #how: Services;
   readonly #isOn: boolean;
   /** All turns of the record, of which `#stored` are stored. */
@@ -61,7 +67,8 @@ export class AttemptTurns {
   /** How this attempt used an earlier record; null: there was none. */
   replay: Replay | null = null;
 
-  constructor(claimed: ClaimedRollout, how: Services) {
+  /** Sends no request. */
+  constructor(claimed: Claimed, how: Services) {
     this.#claimed = claimed;
     this.#how = how;
     this.#isOn = recordsTurns(claimed.run.agent, claimed.run.policy);
@@ -116,7 +123,7 @@ export class AttemptTurns {
   }
 
   async #drop(entry: Pick<JournalEntry, 'attempt' | 'claim'>): Promise<void> {
-    const { artifacts } = this.#how.services.farm;
+    const { artifacts } = this.#how;
     const locator = artifacts.locate(this.#claimed.job.rollout_id, entry);
     await artifacts.remove(locator).catch((error: unknown) => {
       // Maintenance removes it.
@@ -132,7 +139,7 @@ export class AttemptTurns {
   }
 
   async #write(): Promise<void> {
-    const { artifacts } = this.#how.services.farm;
+    const { artifacts } = this.#how;
     const { job, attempt, claim } = this.#claimed;
     try {
       while (!this.#isClosed && this.#bytes < MOST_BYTES) {
@@ -165,14 +172,14 @@ export class AttemptTurns {
   /** Returns the newest readable record; null if there is none, or if the next attempt must not use it. */
   async #find(): Promise<{ entry: JournalEntry; record: TurnRecord } | null> {
     const { job, previous } = this.#claimed;
-    const { log, signal, services } = this.#how;
+    const { log, signal, artifacts } = this.#how;
     let deaths = 0;
     for (const entry of previous.toReversed()) {
       const failed = entry.end?.class;
       if (failed !== undefined && NOT_REPLAYED.has(failed as FailureClass)) return null;
       if (isDeath(entry)) deaths++;
-      const locator = services.farm.artifacts.locate(job.rollout_id, entry);
-      const read = () => services.farm.artifacts.get(locator);
+      const locator = artifacts.locate(job.rollout_id, entry);
+      const read = () => artifacts.get(locator);
       try {
         const blob = await retryUntilAnswered('turn record', read, untilTakenOver({ log, signal }));
         if (deaths >= MOST_DEATHS) {

@@ -1,0 +1,52 @@
+/** Tests of `swefarm branch` and `swefarm shell` on a stored rollout of a real worker. */
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { buildExamples } from '../../src/examples/build.ts';
+import { startRedis } from '../../src/launchers/redis.ts';
+import { readLines } from '../../src/lines.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
+import { type Line, openScene } from './scene.ts';
+import { EXAMPLE_ID, twentyTurns, withoutInstall } from './scripts.ts';
+
+type Exported = { messages: { role: string; weight?: number }[] };
+
+test('a stored rollout is continued by branches and opened by a shell', async () => {
+  await using redis = await startRedis();
+  const scene = openScene({ SWEFARM_REDIS_URL: redis.url, SWEFARM_RUNTIME: 'rootfs' });
+  await using policy = await startScriptedPolicy({ script: twentyTurns('echo from turn 1 >made.txt') });
+  const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: scene.folder });
+  const worker = await scene.worker`--concurrency 2 --worker-id ${`b-${process.pid}`}`;
+  const run = await scene.submit`--dataset ${await withoutInstall(built.files.default)} --agent mini
+    --policy-url ${policy.url} --model scripted --token-mode token-in --require-tokens --no-probe`;
+  const { lines } = await scene.collect(run);
+  expect(lines).toMatchObject([{ outcome: 'judged', turns: 20 }]);
+  const rollout = `${join(scene.folder, `${run}.jsonl`)}#${EXAMPLE_ID}.0`;
+
+  const answered = policy.stats().answered;
+  const { run_id, branch_of } = JSON.parse(await scene.done`branch ${rollout} --at 12 --branches 2`);
+  expect(branch_of).toEqual({ rollout_id: lines[0]?.rollout_id, turn: 12 });
+  const branches = await scene.collect(run_id);
+  expect(branches.lines).toMatchObject([0, 1].map(() => ({ outcome: 'judged', turns: 20, branch_of })));
+  expect(policy.stats().answered).toBe(answered + 2 * 8);
+  const file = join(scene.folder, `${run_id}.jsonl`);
+  expect(await scene.done`show ${`${file}#${EXAMPLE_ID}.0`} --full`).toContain('behind turn 12');
+  // Each branch trains the answers behind the shared turns only.
+  const exported = join(scene.folder, 'sft.jsonl');
+  await scene.done`export ${file} --format sft-messages --out ${exported}`;
+  for (const { messages } of await readLines<Exported>(exported)) {
+    const answers = messages.filter(({ role }) => role === 'assistant');
+    expect(answers.map(({ weight = 1 }) => weight)).toEqual([...Array(12).fill(0), ...Array(8).fill(1)]);
+  }
+  const late = await scene.swefarm`branch ${rollout} --at 20`;
+  expect(late.code).toBe(2);
+  expect(late.stderr).toContain('give a number from 1 to 19');
+
+  const shell = await scene.swefarm`shell ${`${rollout}@3`} -- cat made.txt`;
+  expect(shell.stderr).toContain('as it was after turn 3');
+  expect(shell).toMatchObject({ code: 0, stdout: 'from turn 1\n' });
+  expect(await scene.swefarm`shell ${`${rollout}@0`} -- test -e made.txt`).toMatchObject({ code: 1 });
+  expect(await scene.swefarm`shell ${`${rollout}@40`}`).toMatchObject({ code: 2 });
+  expect(await readLines<Line>(join(scene.folder, `${run}.jsonl`))).toHaveLength(1);
+  expect(await worker.stop()).toBe(0);
+  await scene.expectNothingLeft();
+});
