@@ -203,7 +203,8 @@ describe('limits', () => {
     for (let index = 0; index < most && statuses.at(-1) !== 403; index++)
       statuses.push((await endpoint.chat(chatOf(`request ${index}`))).status);
     const over = statuses.at(-1) === 403 ? await endpoint.recorder.over : null;
-    return { statuses, over, limit: endpoint.recorder.trajectory().limit, policy };
+    const { limit } = endpoint.recorder.trajectory();
+    return { statuses, over, limit, malformed: endpoint.recorder.malformedAnswers(), policy };
   };
   const bad: Scripted = { message: { role: 'assistant', content: '<tool_call>{"name": "bash", "argu' } };
 
@@ -224,15 +225,15 @@ describe('limits', () => {
   });
 
   test('malformed answers in a row end the rollout', async () => {
-    const { statuses, over } = await ask({ limits: { malformedInARow: 2 } }, [bad, says('ok'), bad, bad]);
+    const { statuses, ...ended } = await ask({ limits: { malformedInARow: 2 } }, [bad, says('ok'), bad, bad]);
     expect(statuses).toEqual([200, 200, 200, 200, 403]);
-    expect(over).toBe('format_limit');
+    expect(ended).toMatchObject({ over: 'format_limit', malformed: 3 });
   });
 
   test('cut answers in a row end the rollout by the token limit', async () => {
     const cut: Scripted = { message: { role: 'assistant', content: 'I' }, finish: 'length' };
-    const { over, limit } = await ask({ limits: { malformedInARow: 2 } }, [cut, cut]);
-    expect({ over, limit }).toEqual({ over: 'context_limit', limit: 'max_tokens' });
+    const ended = await ask({ limits: { malformedInARow: 2 } }, [cut, cut]);
+    expect(ended).toMatchObject({ over: 'context_limit', limit: 'max_tokens', malformed: 0 });
   });
 
   test('a request that would exceed the turns waits for none, and what is in flight is recorded', async () => {

@@ -9,11 +9,10 @@ import { stateOf } from './rows.ts';
 
 export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) {
   const { result, live, attempts, trajectory } = detail;
-  const state = stateOf(result, live !== null);
   return (
     <section aria-label="Outcome">
       <p>
-        <Mark state={state} />
+        <Mark state={stateOf(result, live !== null)} />
         {result && (
           <>
             {' '}
@@ -35,14 +34,7 @@ export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) 
           live &&
           ` ${words(live.stage)} · ${turns} turns · attempt ${live.attempt} on ${live.node}`}
       </p>
-      {result?.reward_parts && (
-        <p className="dim">
-          parts of the reward, without weights:{' '}
-          {Object.entries(result.reward_parts)
-            .map(([name, value]) => `${words(name)} ${renderReward(value)}`)
-            .join(', ')}
-        </p>
-      )}
+      {result?.reward_parts && <Parts parts={result.reward_parts} />}
       {trajectory && (
         <p className="dim">
           {trajectory.model ? `model ${terminalSafe(trajectory.model)} · ` : ''}token mode{' '}
@@ -74,6 +66,11 @@ export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) 
       )}
     </section>
   );
+}
+
+function Parts({ parts }: { parts: Readonly<Record<string, number>> }) {
+  const shown = Object.entries(parts).map(([name, value]) => `${words(name)} ${renderReward(value)}`);
+  return <p className="dim">parts of the reward, without weights: {shown.join(', ')}</p>;
 }
 
 /** The agent that came as a program, and how its requests were recorded. */

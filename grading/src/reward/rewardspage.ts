@@ -56,7 +56,7 @@ const PARTS: Record<RewardPart, string> = {
   submitted: '1 if the agent submitted, 0 if a limit ended it',
 };
 
-export const rewardsPage = (): string => `# Rewards
+const introduction = (): string => `# Rewards
 
 A judged rollout has reward 1 if its patch resolves the instance, else 0. A rollout that infrastructure failed, and a cancelled one, has no reward (\`null\`). Every reward is computed from the recorded facts of the
 rollout (\`facts\`) by the table below and the weights of the run, and by nothing else.
@@ -79,7 +79,7 @@ ${REWARD_PARTS.map((part) => `| \`${part}\` | ${PARTS[part]} |`).join('\n')}
 - A weight is a number between -100 and 100. \`length\` is \`soft:FROM:TO\` or \`soft:FROM:TO:WEIGHT\`; without WEIGHT it is -1, which is the soft overlong punishment of DAPO. 24k are 24 × 1024 tokens, observations included.
 - In a configuration file, a caller's \`run\` and \`POST /v1/runs\` the key is \`reward.weights\`; a row posted to \`/run\` may have \`reward_weights\`. All have the form of the flag.
 - Weights never decide whether there is a reward, and change no resolve rate, accuracy or pass@k.
-- \`f2p\` and \`p2p\` are 0 unless one of the rows ${GRADED_ROWS.map((row) => `\`${row}\``).join(', ')} decides: an empty patch keeps no tests.
+- \`f2p\` and \`p2p\` are 0 unless one of the rows ${GRADED_ROWS.map((row) => `\`${row}\``).join(', ')} decides: an empty patch gets nothing for tests that pass anyway.
 - A forged verdict gains by no part: components above 0 become 0.
 - A part that is unknown adds nothing: tests of a grader that names none, turns of a given patch. Parts and components have four decimals.
 
@@ -94,7 +94,9 @@ ${REWARD_PARTS.map((part) => `| \`${part}\` | ${PARTS[part]} |`).join('\n')}
 | answers to \`/run\` | \`reward\`, \`part/NAME\`, \`reward_components\` and \`score/NAME\` |
 | metrics | \`swefarm_reward_total\`, \`swefarm_reward_part_total\`: divide by \`swefarm_reward_part_rollouts_total\` |
 | \`swefarm report\`, \`show\`, page | means by family; the parts of a rollout |
+`;
 
+export const rewardsPage = (): string => `${introduction()}
 ## The rows
 The first row whose conditions are all true decides; "graded" continues with the next rows. A [failure](reliability.md#failures) has no reward.
 
@@ -111,7 +113,7 @@ ${Object.entries(REWARD_GROUPS)
   .join('\n')}
 
 ## Overlong rollouts
-A token limit may cut a rollout, which says little about its model. Three ways, from soft to hard:
+The reward of a rollout that a token limit cut is weak evidence about its model. Three ways, from soft to hard:
 
 1. \`length=soft:FROM:TO\` lowers the reward before the limit.
 2. The reward stays, and the tokens are not trained on: results that a token limit cut have \`truncated\` in exports and answers, and [\`export --mask-overlong\`](training-data.md#overlong-rollouts) masks them.

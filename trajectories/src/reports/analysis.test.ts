@@ -56,7 +56,7 @@ test('each family has its counts; a rollout that no worker began has the family 
   expect(renderPage(told, 't')).toContain('Resolved, by family');
 });
 
-test('components of rewards are grouped by family; a rollout with only a number has no difficulty', () => {
+test('components of rewards are grouped by family; a mere number has no difficulty', () => {
   const scored = { family: 'custom', resolved: null };
   const facts = [
     fact('a__b-1', 0, true, { family: 'swesmith' }),
@@ -73,7 +73,9 @@ test('components of rewards are grouped by family; a rollout with only a number 
   const text = renderMarkdown({ expected: null, ...profileOf(facts), analysis }, 't');
   expect(text).toContain('| custom | tests | 2 | 0.500 | 0.250 | 0.250 | 0.750 |');
   expect(text).toMatch(/\| custom \| 1 \| 0 \| 3\/3 \| 2 \|/);
-  expect(renderPage({ expected: null, ...profileOf(facts), analysis }, 't')).toContain('Components of rewards');
+  expect(renderPage({ expected: null, ...profileOf(facts), analysis }, 't')).toContain(
+    'Components of rewards',
+  );
   expect(analyse(FACTS, [1], OPTIONS).components).toEqual({});
 });
 

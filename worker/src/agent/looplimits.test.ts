@@ -137,8 +137,10 @@ describe('malformed answers', () => {
     expect(end.trajectory.messages[3]?.content).toMatch(/contains no ```bash block/);
   });
   test('only consecutive ones count', async () => {
-    const end = await play(['a', 'b', bash('ls'), 'c', 'd', SUBMIT], { format_limit: 3 });
-    expect(end.exit_status).toBe('submitted');
+    const answers = ['a', 'b', bash('ls'), cutOff('c'), 'd', SUBMIT];
+    const end = await play(answers, { format_limit: 3 });
+    // A cut answer counts towards the limit, but not as an answer of a wrong form.
+    expect(end).toMatchObject({ exit_status: 'submitted', malformed_answers: 3 });
   });
   test('an answer without content is malformed', async () => {
     expect((await play([{ content: null }], { format_limit: 1 })).exit_status).toBe('format_limit');
