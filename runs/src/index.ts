@@ -24,7 +24,7 @@ export {
   requireSameSettings,
   runSettings,
 } from './record.ts';
-export { withNamedSets } from './sets.ts';
+export { withSets } from './sets.ts';
 export { asTree, type SettingsTree } from './settingstree.ts';
 export { queueMore, rolloutIds, type Submitted, staleLimitWarning, submit } from './submit.ts';
 export { localAbility, workerWarnings } from './workerneeds.ts';

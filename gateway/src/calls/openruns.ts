@@ -7,7 +7,7 @@ import {
   requireCountableCost,
   type SettingsTree,
   staleLimitWarning,
-  withNamedSets,
+  withSets,
   withShownPictures,
 } from '@swefarm/runs';
 import {
@@ -159,7 +159,7 @@ function withSetsOf(callerRun: CallerRun, instance: Instance): CallerRun {
   const { agent, ...others } = callerRun.settings;
   return {
     ...callerRun,
-    settings: { ...others, agent: withNamedSets(agentSettings(asTree(agent)), [instance]) },
+    settings: { ...others, agent: withSets(agentSettings(asTree(agent)), [instance]) },
   };
 }
 
