@@ -29,6 +29,11 @@ describe('toolsets', () => {
       'str_replace_editor',
       'submit',
     ]);
+    expect(names(toolsetsOf(['edit=0.5,bash', own]))).toEqual([
+      ['edit', 0.5],
+      ['bash', 1],
+      ['own', 1],
+    ]);
     expect(toolsetsOf('bash')[0]?.tools).toHaveLength(1);
   });
   test.each([

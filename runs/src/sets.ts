@@ -144,7 +144,7 @@ const knownIn = <T>(kind: Kind<T>): string[] => [
 ];
 
 function setsOf<T extends { name: string; weight: number }>(given: unknown, kind: Kind<T>): T[] {
-  const list = typeof given === 'string' ? given.split(',') : Array.isArray(given) ? given : [given];
+  const list = [given].flat().flatMap((one: unknown) => (typeof one === 'string' ? one.split(',') : [one]));
   const sets = list.map((one: unknown) => {
     if (typeof one !== 'string') return parseSet(one, kind.flag, kind);
     const { name, weight } = /^(?<name>.+?)(?:=(?<weight>[\d.]+))?$/s.exec(one.trim())?.groups ?? {};
