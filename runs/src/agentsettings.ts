@@ -8,8 +8,7 @@ import {
   shippedCards,
   typedOptions,
 } from '@swefarm/agents';
-import { AGENTS, type AgentCard, agentsWith, nearest, type PromptSet, UsageError } from '@swefarm/shared';
-import { promptSetsOf, toolsetsOf } from './sets.ts';
+import { AGENTS, type AgentCard, agentsWith, nearest, UsageError } from '@swefarm/shared';
 import { asTree, type SettingsTree } from './settingstree.ts';
 
 /**
@@ -20,8 +19,7 @@ import { asTree, type SettingsTree } from './settingstree.ts';
  * @throws UsageError for an unknown agent, an agent without its card, and options that the card lacks
  */
 export function agentSettings(given: SettingsTree): SettingsTree {
-  const { type, card, ...rest } = given;
-  const others = withSets(type, rest);
+  const { type, card, ...others } = given;
   const found = cardOf(type, card);
   if (found) {
     requireFileOptions(found, asTree(others.option_files) as Record<string, string>);
@@ -31,41 +29,6 @@ export function agentSettings(given: SettingsTree): SettingsTree {
   if (option === undefined) return { ...others, ...(type === undefined ? {} : { type }) };
   throw new UsageError(
     `--agent-option (agent.options): agent ${type ?? 'mini'} has no option ${option}; agents with options: ${shippedCards().join(', ')}`,
-  );
-}
-
-/** Reads the toolsets and prompt sets, and the way of acting that follows from them. */
-function withSets(type: unknown, agent: SettingsTree): SettingsTree {
-  const toolset = agent.toolset === undefined ? [] : toolsetsOf(agent.toolset);
-  const prompts = agent.prompts === undefined ? undefined : promptSetsOf(agent.prompts);
-  const sets = Array.isArray(prompts) ? (prompts as PromptSet[]) : [];
-  if (toolset.length === 0 && sets.length === 0) return withPatch(agent);
-  if (type !== undefined && type !== 'mini')
-    throw new UsageError(`--toolset and files for --prompts are for agent mini, not for ${String(type)}`);
-  const wanted = new Set([
-    ...(toolset.length > 0 ? ['tool'] : []),
-    ...sets.flatMap(({ action }) => action ?? []),
-  ]);
-  if (agent.action !== undefined) wanted.add(String(agent.action));
-  if (wanted.size > 1)
-    throw new UsageError(
-      `--action (agent.action): one run acts in one way, and its sets and its settings ask for ${[...wanted].join(' and ')}: choose sets of one way`,
-    );
-  const [action] = wanted;
-  return withPatch({
-    ...agent,
-    ...(toolset.length > 0 ? { toolset } : {}),
-    ...(prompts === undefined ? {} : { prompts }),
-    ...(action === undefined ? {} : { action }),
-  });
-}
-
-/** With action patch the patch is what the model answers. */
-function withPatch(agent: SettingsTree): SettingsTree {
-  if (agent.action !== 'patch') return agent;
-  if ((agent.patch_source ?? 'submission') === 'submission') return { ...agent, patch_source: 'submission' };
-  throw new UsageError(
-    '--patch-source (agent.patch_source): action patch has no other source than submission',
   );
 }
 

@@ -28,7 +28,7 @@ export {
   runSettings,
 } from './record.ts';
 export { createNormal, idealMakespan, makespan } from './schedule.ts';
-export { withNamedSets } from './sets.ts';
+export { withSets } from './sets.ts';
 export { asTree, type SettingsTree } from './settingstree.ts';
 export { queueMore, rolloutIds, type Submission, type Submitted, staleLimitWarning, submit } from './submit.ts';
 export { localAbility, workerWarnings } from './workerneeds.ts';

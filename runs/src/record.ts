@@ -16,7 +16,7 @@ import {
 import type { ZodError } from 'zod';
 import { agentSettings } from './agentsettings.ts';
 import { flagKey, flagName, RUN_FLAGS, readFlag, SETTABLE, type SettableKeys } from './flags.ts';
-import { withNamedSets } from './sets.ts';
+import { withSets } from './sets.ts';
 import { asTree, type SettingsTree } from './settingstree.ts';
 
 type RunRequest = {
@@ -81,7 +81,7 @@ export function recordFromSettings(
       'kind: expected validation, training or collection; a session is opened by POST /v1/sessions',
     );
   }
-  const agent = withNamedSets(agentSettings(asTree(settings.agent)), dataset.instances);
+  const agent = withSets(agentSettings(asTree(settings.agent)), dataset.instances);
   const policy = policySettings(agent, settings, apiKeyRef);
   const ownKeys = Object.keys(SETTABLE).filter((key) => SETTABLE[key] === true);
   const raw = {

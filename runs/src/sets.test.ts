@@ -2,8 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { agentSettings } from './agentsettings.ts';
-import { promptSetsOf, toolsetsOf, withNamedSets } from './sets.ts';
+import { promptSetsOf, toolsetsOf, withSets } from './sets.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -30,6 +29,11 @@ describe('toolsets', () => {
       'str_replace_editor',
       'submit',
     ]);
+    expect(names(toolsetsOf(['edit=0.5,bash', own]))).toEqual([
+      ['edit', 0.5],
+      ['bash', 1],
+      ['own', 1],
+    ]);
     expect(toolsetsOf('bash')[0]?.tools).toHaveLength(1);
   });
   test.each([
@@ -39,7 +43,6 @@ describe('toolsets', () => {
       /--toolset .*edti: no such file, and no set of this name .*\(bash, edit\)/,
     ],
     ['the same name twice', 'edit,edit', /two sets have the name "edit"/],
-    ['no weight above 0', 'edit=0', /every weight is 0/],
     [
       'a file without a way to submit',
       OWN.replace('submit', 'think'),
@@ -120,22 +123,28 @@ model:
 describe('the settings of an agent', () => {
   const row = (more: object) => ({ instance_id: 'a__b-1', ...more });
   test('a toolset means tool calls; a set may say how the model acts', () => {
-    expect(agentSettings({ toolset: 'edit' })).toMatchObject({ action: 'tool', toolset: [{ name: 'edit' }] });
-    expect(agentSettings({ prompts: 'swebench-style-2' })).toMatchObject({
-      action: 'patch',
-      patch_source: 'submission',
+    expect(withSets({ toolset: 'edit' }, [])).toMatchObject({ action: 'tool', toolset: [{ name: 'edit' }] });
+    expect(withSets({ prompts: 'swebench-style-2' }, [])).toMatchObject({
+      ...{ action: 'patch', patch_source: 'submission' },
     });
-    expect(agentSettings({ action: 'fenced' })).toEqual({ action: 'fenced' });
+    expect(withSets({ action: 'fenced', prompts: '/shared' }, [row({})])).toEqual({
+      ...{ action: 'fenced', prompts: '/shared' },
+    });
   });
   test.each([
-    [{ toolset: 'edit', action: 'fenced' }, /ask for tool and fenced/],
-    [{ toolset: 'edit', prompts: 'swebench-style-2' }, /ask for tool and patch/],
-    [{ toolset: 'edit', type: 'external' }, /for agent mini, not for external/],
-    [{ action: 'patch', patch_source: 'tree' }, /no other source than submission/],
-  ])('%j is refused', (given, message) => expect(() => agentSettings(given)).toThrow(message));
+    [{ toolset: 'edit', action: 'fenced' }, {}, /ask for tool and fenced/],
+    [{ toolset: 'edit', prompts: 'swebench-style-2' }, {}, /ask for patch and tool/],
+    [{ toolset: 'edit' }, { prompts: 'swebench-style-2' }, /ask for patch and tool/],
+    [{ toolset: 'edit', type: 'external' }, {}, /for agent mini, not for external/],
+    [{ action: 'patch', patch_source: 'tree' }, {}, /no other source than submission/],
+    [{ prompts: '/shared' }, { prompts: 'default' }, /rows name prompt sets/],
+    [{}, { toolset: 'edti' }, /^a__b-1: toolset: the run has no set "edti"/],
+  ])('%j with a row of %j is refused', (given, more, message) =>
+    expect(() => withSets(given, [row(more)])).toThrow(message),
+  );
   test('sets that rows and prompt sets name are added without weight', () => {
-    const prompts = promptSetsOf(file('a.yaml', `${PLAIN}toolset: bash\n`));
-    const agent = withNamedSets({ prompts }, [row({}), row({ toolset: 'edit', prompts: 'default' })]);
+    const prompts = file('a.yaml', `${PLAIN}toolset: bash\n`);
+    const agent = withSets({ prompts }, [row({}), row({ toolset: 'edit', prompts: 'default' })]);
     expect(agent.action).toBe('tool');
     expect(names(agent.prompts)).toEqual([
       ['a', 1],
@@ -145,11 +154,7 @@ describe('the settings of an agent', () => {
       ['edit', 0],
       ['bash', 0],
     ]);
-    expect(withNamedSets({ type: 'golden' }, [row({ toolset: 'edit' })])).toEqual({ type: 'golden' });
-  });
-  test('a name that nobody has is an error that names the row', () => {
-    expect(() => withNamedSets({}, [row({ toolset: 'edti' })])).toThrow(
-      /^a__b-1: toolset: the run has no set "edti"/,
-    );
+    expect(withSets(agent, [])).toEqual(agent);
+    expect(withSets({ type: 'golden' }, [row({ toolset: 'edit' })])).toEqual({ type: 'golden' });
   });
 });

@@ -52,8 +52,6 @@ const shippedIn = (folder: string): string[] =>
     .map((name) => basename(name, extname(name)))
     .sort();
 
-export const shippedToolsets = (): string[] => shippedIn(TOOLSETS.folder);
-
 /**
  * Returns the toolsets of a setting: names or files with weights (`edit=0.5,own.yaml=0.5`), a set, or a list of them. Throws UsageError with
  * file and field of each mistake.
@@ -73,30 +71,60 @@ export function promptSetsOf(given: unknown): unknown {
 type Named = Pick<Instance, 'instance_id' | 'prompts' | 'toolset'>;
 
 /**
- * Adds to the settings of an agent the shipped sets that rows and prompt sets name and the run lacks, with weight 0. Throws UsageError for
- * a name that neither the run nor swefarm has.
+ * Reads the sets of the settings of an agent, adds with weight 0 the shipped ones that rows and prompt sets name, and sets the way of acting
+ * that follows. Throws UsageError for a bad set, a name that neither the run nor swefarm has, and sets that act in different ways.
  */
-export function withNamedSets(agent: SettingsTree, instances: readonly Named[]): SettingsTree {
-  if ((agent.type ?? 'mini') !== 'mini') return agent;
-  const prompts = withNames(agent.prompts, instances, 'prompts', PROMPTS);
-  const sets = Array.isArray(prompts) ? (prompts as PromptSet[]) : [];
+export function withSets(agent: SettingsTree, instances: readonly Named[]): SettingsTree {
+  const prompts = agent.prompts === undefined ? 'default' : promptSetsOf(agent.prompts);
+  const given = Array.isArray(prompts) ? (prompts as PromptSet[]) : [];
+  const toolsets = agent.toolset === undefined ? [] : toolsetsOf(agent.toolset);
+  if ((agent.type ?? 'mini') !== 'mini') {
+    if (given.length + toolsets.length === 0) return agent;
+    throw new UsageError(
+      `--toolset and files for --prompts are for agent mini, not for ${String(agent.type)}`,
+    );
+  }
+  const sets = withNamed(given, instances, 'prompts', PROMPTS);
+  if (sets.length > 0 && typeof prompts === 'string' && prompts !== 'default')
+    throw new UsageError(
+      `${PROMPTS.flag}: rows name prompt sets, so give the set of the other rows as a file too`,
+    );
   const bySet = sets.map(({ name, toolset }) => ({ instance_id: `prompt set ${name}`, toolset }));
-  const toolset = withNames(agent.toolset, [...instances, ...bySet], 'toolset', TOOLSETS);
-  if (prompts === agent.prompts && toolset === agent.toolset) return agent;
-  if (Array.isArray(toolset) && (agent.action ?? 'tool') !== 'tool')
-    throw new UsageError(`--action (agent.action): rows name toolsets, which need the action tool`);
-  return { ...agent, prompts, toolset, ...(Array.isArray(toolset) ? { action: 'tool' } : {}) };
+  const tools = withNamed(toolsets, [...instances, ...bySet], 'toolset', TOOLSETS);
+  const action = actionOf(agent, sets, tools);
+  return {
+    ...agent,
+    ...(sets.length > 0 ? { prompts: sets } : {}),
+    ...(tools.length > 0 ? { toolset: tools } : {}),
+    ...(action === undefined ? {} : { action }),
+    ...(action === 'patch' ? { patch_source: 'submission' } : {}),
+  };
 }
 
-/** Returns the sets with the named ones that were missing; `given` if none were. A run without sets draws what it would have used. */
-function withNames<T extends { name: string }>(
-  given: unknown,
+function actionOf(agent: SettingsTree, sets: readonly PromptSet[], tools: readonly Toolset[]): unknown {
+  const wanted = new Set<unknown>(sets.flatMap(({ action }) => action ?? []));
+  if (tools.length > 0) wanted.add('tool');
+  if (agent.action !== undefined) wanted.add(agent.action);
+  const [action] = wanted;
+  if (wanted.size > 1)
+    throw new UsageError(
+      `--action (agent.action): a run acts in one way, and its sets and settings ask for ${[...wanted].join(' and ')}: choose sets of one way`,
+    );
+  if (action === 'patch' && agent.patch_source === 'tree')
+    throw new UsageError(
+      '--patch-source (agent.patch_source): action patch has no other source than submission',
+    );
+  return action;
+}
+
+/** Returns the sets, and the named ones that are missing. */
+function withNamed<T extends { name: string }>(
+  given: readonly T[],
   named: readonly { instance_id: string; prompts?: string | undefined; toolset?: string | undefined }[],
   key: 'prompts' | 'toolset',
   kind: Kind<T>,
-): unknown {
-  const known = new Map((Array.isArray(given) ? (given as T[]) : []).map((set) => [set.name, set]));
-  const before = known.size;
+): T[] {
+  const known = new Map(given.map((set) => [set.name, set]));
   for (const one of named) {
     const name = one[key];
     if (name === undefined || known.has(name)) continue;
@@ -107,7 +135,7 @@ function withNames<T extends { name: string }>(
       );
     known.set(name, readSet(name, '0', kind));
   }
-  return known.size === before ? given : [...known.values()];
+  return [...known.values()];
 }
 
 const knownIn = <T>(kind: Kind<T>): string[] => [
@@ -116,7 +144,7 @@ const knownIn = <T>(kind: Kind<T>): string[] => [
 ];
 
 function setsOf<T extends { name: string; weight: number }>(given: unknown, kind: Kind<T>): T[] {
-  const list = typeof given === 'string' ? given.split(',') : Array.isArray(given) ? given : [given];
+  const list = [given].flat().flatMap((one: unknown) => (typeof one === 'string' ? one.split(',') : [one]));
   const sets = list.map((one: unknown) => {
     if (typeof one !== 'string') return parseSet(one, kind.flag, kind);
     const { name, weight } = /^(?<name>.+?)(?:=(?<weight>[\d.]+))?$/s.exec(one.trim())?.groups ?? {};
@@ -126,8 +154,6 @@ function setsOf<T extends { name: string; weight: number }>(given: unknown, kind
   const twice = names.find((name, at) => names.indexOf(name) !== at);
   if (twice !== undefined)
     throw new UsageError(`${kind.flag}: two sets have the name "${twice}"; give one of them another name`);
-  if (sets.length > 0 && !sets.some(({ weight }) => weight > 0))
-    throw new UsageError(`${kind.flag}: every weight is 0; give at least one set a weight above 0`);
   return sets;
 }
 

@@ -8,7 +8,7 @@ import {
   requireCountableCost,
   type SettingsTree,
   staleLimitWarning,
-  withNamedSets,
+  withSets,
   withShownPictures,
 } from '@swefarm/runs';
 import {
@@ -161,7 +161,7 @@ function withSetsOf(callerRun: CallerRun, instance: Instance): CallerRun {
   const { agent, ...others } = callerRun.settings;
   return {
     ...callerRun,
-    settings: { ...others, agent: withNamedSets(agentSettings(asTree(agent)), [instance]) },
+    settings: { ...others, agent: withSets(agentSettings(asTree(agent)), [instance]) },
   };
 }
 

@@ -3,7 +3,7 @@
  * the calls, so that a replay which executes the recorded calls again reaches the same state, that of `undo_edit` included.
  */
 import type { CommandResult } from '@swefarm/sandbox';
-import type { CommandRecord, Tool, Turn } from '@swefarm/shared';
+import type { CommandRecord, Turn } from '@swefarm/shared';
 import type { Arguments, Call } from './actions.ts';
 import { Editor } from './editor/editor.ts';
 import { Interrupted, quoted, type RunScript } from './editor/files.ts';
@@ -56,7 +56,8 @@ async function edit(
   timeoutSeconds: number,
 ) {
   const { config, workdir } = state.task;
-  state.editor ??= openEditor(tool, workdir, config.observation_limit);
+  const { verbatim = false } = tool;
+  state.editor ??= new Editor({ workdir, verbatim, mostEntries: config.observation_limit });
   const run: RunScript = async (script, maxOutputBytes) => {
     const timeoutMs = Math.max(1, Math.ceil(timeoutSeconds * 1000));
     const result = await state.deps.shell.run(script, {
@@ -77,9 +78,6 @@ async function edit(
     return interrupted(state, error.result, record, timeoutSeconds);
   }
 }
-
-const openEditor = ({ verbatim = false }: Tool, workdir: string, mostEntries: number): Editor =>
-  new Editor({ workdir, verbatim, mostEntries });
 
 /** Renders the end of a script that did not end by itself. Its output is part of a file, which the observation leaves out. */
 function interrupted(state: CallState, result: CommandResult, record: CommandRecord, timeoutSeconds: number) {

@@ -54,3 +54,14 @@ test('a name that the run lacks is a fault of the instance', () => {
     /toolset "three" of the row is not in the run, which has one, two/,
   );
 });
+test('rows that name nothing have the default, if only other rows name sets', () => {
+  const named = AgentConfig.parse({
+    action: 'tool',
+    prompts: [{ name: 'a', weight: 0 }],
+    toolset: [{ name: 'one', tools, weight: 0 }],
+  });
+  expect(variantOf({ agent: named, run_id: 'r' }, { instance_id: 'i' })).toMatchObject({
+    config: { prompts: 'default', toolset: [] },
+    variant: { prompts: 'default', prompts_hash: null, toolset: 'default', toolset_hash: null },
+  });
+});

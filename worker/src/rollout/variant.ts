@@ -21,24 +21,26 @@ export function variantOf(
 ): { config: AgentConfig; variant: Variant | null } {
   const sets = typeof agent.prompts === 'string' ? [] : agent.prompts;
   if (sets.length === 0 && agent.toolset.length === 0) return { config: agent, variant: null };
+  // Rows that name no set have the default one, if the run has only sets that other rows name.
+  const name = typeof agent.prompts === 'string' ? agent.prompts : 'default';
   const choose = <T extends Weighted>(
     among: readonly T[],
-    name: string | undefined,
+    named: string | undefined,
     kind: string,
   ): T | null => {
-    if (name === undefined) return drawn(among, [run_id, instance.instance_id, kind]);
-    const found = among.find((one) => one.name === name);
+    if (named === undefined) return drawn(among, [run_id, instance.instance_id, kind]);
+    const found = among.find((one) => one.name === named);
     if (found) return found;
     const known = among.map((one) => one.name).join(', ') || 'none';
-    const why = `${kind} "${name}" of the row is not in the run, which has ${known}`;
+    const why = `${kind} "${named}" of the row is not in the run, which has ${known}`;
     throw new RolloutFailure('instance_invalid', why);
   };
   const set = choose(sets, sets.length > 0 ? instance.prompts : undefined, 'prompt set');
   const toolset = choose(agent.toolset, instance.toolset ?? set?.toolset, 'toolset');
   return {
-    config: { ...agent, prompts: set ? [set] : agent.prompts, toolset: toolset ? [toolset] : [] },
+    config: { ...agent, prompts: set ? [set] : name, toolset: toolset ? [toolset] : [] },
     variant: {
-      prompts: set?.name ?? String(agent.prompts),
+      prompts: set?.name ?? name,
       prompts_hash: set && hashOf(set),
       toolset: toolset?.name ?? 'default',
       toolset_hash: toolset && hashOf(toolset),
@@ -55,7 +57,8 @@ function drawn<T extends Weighted>(among: readonly T[], seed: readonly string[])
     left -= one.weight;
     if (left < 0) return one;
   }
-  return null;
+  // The sum of the weights may have been rounded up.
+  return among.findLast(({ weight }) => weight > 0) ?? null;
 }
 
 function hashOf({ name: _name, weight: _weight, ...contents }: Weighted): string {

@@ -2,8 +2,8 @@
  * The tool `str_replace_editor` with the semantics of SWE-agent's tool (tools/edit_anthropic), which follows Anthropic's text editor: what
  * a call shows and what it leaves in the file are the same; the wording of errors is ours. docs/prompts.md lists the differences.
  */
-import { type Encoding, type Looked, look, MOST_READ, type RunScript, write } from './files.ts';
-import { countLines, expandTabs, firstOf, lengthOf, listOf, normalPath } from './pythontext.ts';
+import { type Encoding, type Looked, look, MOST_BYTES, type RunScript, write } from './files.ts';
+import { countLines, expandTabs, firstOf, listOf, normalPath } from './pythontext.ts';
 
 /** Most characters of a file that a call shows, before line numbers. */
 const MOST_SHOWN = 16_000;
@@ -169,7 +169,8 @@ export class Editor {
 
   /** Returns a text with line numbers, in the form of `cat -n`. */
   #numbered(text: string, of: string, first = 1): string {
-    const shown = lengthOf(text) > MOST_SHOWN ? firstOf(text, MOST_SHOWN) + CLIPPED : text;
+    const start = firstOf(text, MOST_SHOWN);
+    const shown = start.length < text.length ? start + CLIPPED : text;
     const lines = this.#expanded(shown).split('\n');
     const body = lines.map((line, at) => `${String(at + first).padStart(6)}\t${line}`).join('\n');
     return `Here's the result of running \`cat -n\` on ${of}:\n${body}\n`;
@@ -181,7 +182,7 @@ function fileOf(path: string, found: Looked): File {
     case 'file':
       return { path, text: found.text, encoding: found.encoding };
     case 'too_large':
-      throw new Mistake(`${path} has more than ${MOST_READ} bytes; use \`bash\` with sed -n, head or tail.`);
+      throw new Mistake(`${path} has more than ${MOST_BYTES} bytes; use \`bash\` with sed -n, head or tail.`);
     case 'missing':
       throw new Mistake(`The path ${path} does not exist. Give a path that exists.`);
     default:

@@ -4,10 +4,8 @@
  */
 import type { CommandResult } from '@swefarm/sandbox';
 
-/** Most bytes of a file that the editor reads. */
-export const MOST_READ = 8 * 1024 ** 2;
-/** Most bytes of a file that the editor writes: the text is part of a command. */
-export const MOST_WRITTEN = 2 * 1024 ** 2;
+/** Most bytes of a file that the editor reads or writes: the text is handled in the worker's own thread, and is a part of a command. */
+export const MOST_BYTES = 2 * 1024 ** 2;
 
 export type Encoding = 'utf8' | 'latin1';
 
@@ -43,19 +41,19 @@ export async function look(run: RunScript, path: string, mostEntries: number): P
     `p=${quoted(path)}`,
     // A name that begins with a slash is no option.
     `if [ -d "$p" ]; then find "$p" -maxdepth 2 ! -path '*/.*' 2>/dev/null | LC_ALL=C sort; exit ${EXITS.folder}; fi`,
-    `if [ -f "$p" ]; then [ -r "$p" ] || exit ${EXITS.unreadable}; exec head -c ${MOST_READ + 1} < "$p"; fi`,
+    `if [ -f "$p" ]; then [ -r "$p" ] || exit ${EXITS.unreadable}; exec head -c ${MOST_BYTES + 1} < "$p"; fi`,
     `[ -e "$p" ] && exit ${EXITS.special}`,
     `[ -d ${quoted(parent)} ] && exit ${EXITS.missing}`,
     `exit ${EXITS.orphan}`,
   ].join('\n');
-  const result = await run(script, Math.max(MOST_READ + 1, mostEntries * 4));
+  const result = await run(script, Math.max(MOST_BYTES + 1, mostEntries * 4));
   const { exitCode, head, tail, outputBytes } = result;
   if (exitCode === EXITS.folder) return { kind: 'folder', entries: result };
   if (exitCode === EXITS.missing || exitCode === EXITS.orphan)
     return { kind: 'missing', hasParent: exitCode === EXITS.missing };
   if (exitCode === EXITS.special) return { kind: 'special' };
   if (exitCode !== 0) return { kind: 'unreadable' };
-  if (tail !== null || outputBytes > MOST_READ) return { kind: 'too_large' };
+  if (tail !== null || outputBytes > MOST_BYTES) return { kind: 'too_large' };
   return { kind: 'file', ...decoded(head) };
 }
 
@@ -79,7 +77,7 @@ export async function write(
   text: string,
   encoding: Encoding,
 ): Promise<string | null> {
-  if (Buffer.byteLength(text) > MOST_WRITTEN) return `the text has more than ${MOST_WRITTEN} bytes`;
+  if (Buffer.byteLength(text) > MOST_BYTES) return `the text has more than ${MOST_BYTES} bytes`;
   if (encoding === 'latin1' && /[^\0-\xff]/.test(text))
     return 'the file is not UTF-8, and the new text has characters that Latin-1 lacks';
   // `%b` reads backslashes, so that a NUL and bytes that are not UTF-8 can be written as octal numbers.

@@ -5,26 +5,21 @@ const TAB = 8;
 /** Replaces tabs by spaces up to the next multiple of 8 columns, as `str.expandtabs`. */
 export function expandTabs(text: string): string {
   if (!text.includes('\t')) return text;
+  const pieces: string[] = [];
+  let from = 0;
   let column = 0;
-  let expanded = '';
-  for (const piece of text.split(/([\t\n\r])/)) {
-    if (piece === '\t') {
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit === 0x09) {
       const width = TAB - (column % TAB);
-      expanded += ' '.repeat(width);
+      pieces.push(text.slice(from, at), ' '.repeat(width));
       column += width;
-    } else {
-      expanded += piece;
-      column = piece === '\n' || piece === '\r' ? 0 : column + lengthOf(piece);
-    }
+      from = at + 1;
+    } else if (unit === 0x0a || unit === 0x0d) column = 0;
+    // The second unit of a pair is no character of its own.
+    else if ((unit & 0xfc00) !== 0xdc00) column++;
   }
-  return expanded;
-}
-
-/** Returns the number of code points, as `len`. */
-export function lengthOf(text: string): number {
-  let count = text.length;
-  for (const _ of text.matchAll(/[\ud800-\udbff][\udc00-\udfff]/g)) count--;
-  return count;
+  return pieces.join('') + text.slice(from);
 }
 
 /** Returns the first `count` code points. */
