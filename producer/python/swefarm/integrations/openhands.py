@@ -159,8 +159,8 @@ class _FileEditor(ToolExecutor):
             return self._refused(action, str(error).replace(self._copies, ""))
 
     def _edit(self, action: FileEditorAction) -> FileEditorObservation:
-        sandbox, path = self._workspace.sandbox, action.path
-        copy = Path(self._copies + posixpath.normpath("/" + path.lstrip("/")))
+        sandbox, path = self._workspace.sandbox, posixpath.normpath("/" + action.path.lstrip("/"))
+        copy = Path(self._copies + path)
         found = sandbox.run(f"stat -Lc '%f' -- {quote(path)} && readlink -f -- {quote(path)}", cwd="/").text.splitlines()
         mode = int(found[0], 16) if len(found) == 2 else None
         if mode is not None and mode >> 12 == 4:
