@@ -13,10 +13,10 @@ import {
 import { GRADED_ROWS, matches, type PartRule, REWARD_PART_RULES } from './table.ts';
 
 /** What the reward table decided: the row, its reward, and whether the verdict is forged and does not earn by an override. */
-export type Decided = { row: string; reward: number; forged: boolean };
+type Decided = { row: string; reward: number; forged: boolean };
 
 /** `missing`: facts that the weights need and that these facts lack, because an older version wrote them. */
-export type Rewarded = {
+type Rewarded = {
   reward: number;
   reward_parts: RewardParts;
   reward_components?: RewardComponents;
