@@ -34,6 +34,8 @@ const VERDICT_FIELDS = [
   'reward_row',
   'turns',
   'exit_status',
+  'submits',
+  'variant',
   'agent',
   'failure',
   'facts',

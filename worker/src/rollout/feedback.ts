@@ -33,7 +33,7 @@ export function openFeedback(task: Task, sandbox: AgentSandbox) {
     const tests = feedback === 'tests' && report ? failedIn(report) : '';
     const isReset = after === 'reset' && tree !== null && (await reset(task, sandbox, tree));
     if (after === 'reset' && !isReset) task.log.warn('the repository could not be reset after a submit');
-    return { why, tests, repository: isReset ? 'reset to its first state' : 'kept as it is' };
+    return { why, tests, repository: isReset ? 'reset to its first state' : 'left as it is' };
   };
   return {
     /** Returns the seconds of all judgements, which are no time of the agent. */
