@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import {
   type AgentConfig,
   type Instance,
+  parseRolloutId,
   RolloutFailure,
   type RunRecord,
   type Variant,
@@ -25,7 +26,7 @@ export function variantOf(
   // Rows that name no set have the default one, if the run has only sets that other rows name.
   const name = typeof agent.prompts === 'string' ? agent.prompts : 'default';
   // A branch continues a rollout of another run, with its first messages.
-  const drawnIn = branch?.rollout_id.split('.')[0] ?? run_id;
+  const drawnIn = branch ? parseRolloutId(branch.rollout_id).runId : run_id;
   const choose = <T extends Weighted>(
     among: readonly T[],
     named: string | undefined,
