@@ -94,7 +94,7 @@ describe.each(RUNTIMES)('on %s', (runtime) => {
       exit_status: 'submitted',
     });
     const messages = JSON.stringify((await trial.stored())?.trajectory?.messages);
-    expect(messages).toContain('kept as it is. You have 1 more');
+    expect(messages).toContain('left as it is. You have 1 more');
     expect(messages).not.toContain('test_a');
   });
 });

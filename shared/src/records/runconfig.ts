@@ -147,7 +147,7 @@ export const AgentConfig = z.object({
   ),
   after_submit: setting(
     '--after-submit <what>',
-    'the repository after a submit that failed: kept as it is, or reset to its first state',
+    'the repository after a submit that failed: left as it is, or reset to its first state',
     z.enum(['keep', 'reset']).default('keep'),
   ),
   patch_source: setting(

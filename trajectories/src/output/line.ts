@@ -35,6 +35,8 @@ const VERDICT_FIELDS = [
   'reward_row',
   'turns',
   'exit_status',
+  'submits',
+  'variant',
   'agent',
   'branch_of',
   'replay',

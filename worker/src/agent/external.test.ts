@@ -3,13 +3,13 @@ import { expect, test } from 'vitest';
 import { echoShell, never, SENTINEL, scriptedTask } from '../../test/agent/scripted.ts';
 import { runExternalAgent } from './external.ts';
 
-test('feedback on a submit is the observation of its command; a submit without command is the last', async () => {
+test('feedback is the observation of the command that submits; the input submit is the last', async () => {
   const answers: SessionAnswer[] = [];
   const commands = [`echo ${SENTINEL}`, 'echo on'];
   const end = await runExternalAgent(scriptedTask({ type: 'external', max_submits: 3 }), {
     ...{ shell: echoShell(), signal: never },
     files: { write: async () => null, read: async () => Buffer.alloc(0), diff: async () => Buffer.alloc(0) },
-    onSubmit: async () => ({ why: 'not all of them pass', tests: '', repository: 'kept as it is' }),
+    onSubmit: async () => ({ why: 'not all of them pass', tests: '', repository: 'left as it is' }),
     driver: {
       async next(done) {
         const command = commands[done];

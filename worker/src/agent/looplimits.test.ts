@@ -194,7 +194,7 @@ describe('max_submits', () => {
     );
     return { end, given };
   };
-  const FAILED = { why: 'not all of them pass', tests: '', repository: 'kept as it is' };
+  const FAILED = { why: 'not all of them pass', tests: '', repository: 'left as it is' };
 
   test('a submit that fails goes on with the reason; the last is not judged', async () => {
     const { end, given } = await submits({ max_submits: 3 }, () => FAILED);

@@ -28,17 +28,18 @@ export function openFeedback(task: Task, sandbox: AgentSandbox) {
     const patch =
       source === 'submission' && submission !== null ? submission : (tree?.toString('utf8') ?? null);
     const report = await evaluate(task, sandbox, plan, patch);
-    if (report?.resolved) return null;
+    // A grader that gives only a score has no verdict to tell, so its first submit is the last.
+    if (report?.evaluation === 'completed' && report.resolved !== false) return null;
     const why = report === null ? 'the patch is empty, or cannot be taken' : reasonOf(report);
     const tests = feedback === 'tests' && report ? failedIn(report) : '';
     const isReset = after === 'reset' && tree !== null && (await reset(task, sandbox, tree));
     if (after === 'reset' && !isReset) task.log.warn('the repository could not be reset after a submit');
-    return { why, tests, repository: isReset ? 'reset to its first state' : 'kept as it is' };
+    return { why, tests, repository: isReset ? 'reset to its first state' : 'left as it is' };
   };
   return {
     /** Returns the seconds of all judgements, which are no time of the agent. */
     seconds: () => seconds,
-    /** Returns null if the tests pass. Throws RolloutFailure when the infrastructure prevents a verdict. */
+    /** Returns null if the tests pass, or if there is no verdict. Throws RolloutFailure when the infrastructure prevents a verdict. */
     async judge(submission: string | null): Promise<Feedback | null> {
       const from = performance.now();
       try {

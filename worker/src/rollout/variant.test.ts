@@ -23,6 +23,14 @@ test('all rollouts of an instance in a run have the same sets; another run draws
   expect(new Set(variants)).toEqual(new Set(['a', 'b']));
   expect(chosen({})).toEqual(chosen({}));
 });
+test('a branch has the sets of the rollout that it continues', () => {
+  const runs = Array.from({ length: 20 }, (_, run) => `r${run}`);
+  const instance = { instance_id: 'a__b-1' };
+  const branches = runs.map((run) =>
+    variantOf({ agent, run_id: 'other', branch_of: { rollout_id: `${run}.a__b-1.3` } }, instance),
+  );
+  expect(branches.map(({ variant }) => variant)).toEqual(runs.map((run) => chosen({}, run)));
+});
 test('sets are drawn by their weights', () => {
   const drawn = Array.from({ length: 4_000 }, (_, at) => chosen({ instance_id: `i-${at}` })?.prompts);
   const share = drawn.filter((name) => name === 'a').length / drawn.length;

@@ -3,12 +3,14 @@ import { createHash } from 'node:crypto';
 import {
   type AgentConfig,
   type Instance,
+  parseRolloutId,
   RolloutFailure,
   type RunRecord,
   type Variant,
 } from '@swefarm/shared';
 
 type Weighted = { name: string; weight: number };
+type BranchOf = { branch_of?: { rollout_id: string } | null | undefined };
 
 /**
  * Returns the settings of the agent with at most one prompt set and one toolset. A row's names win, then the toolset of the prompt set. The
@@ -16,19 +18,21 @@ type Weighted = { name: string; weight: number };
  * if the run has no sets. Throws RolloutFailure `instance_invalid` for a name that the run lacks.
  */
 export function variantOf(
-  { agent, run_id }: Pick<RunRecord, 'agent' | 'run_id'>,
+  { agent, run_id, branch_of: branch }: Pick<RunRecord, 'agent' | 'run_id'> & BranchOf,
   instance: Pick<Instance, 'instance_id' | 'prompts' | 'toolset'>,
 ): { config: AgentConfig; variant: Variant | null } {
   const sets = typeof agent.prompts === 'string' ? [] : agent.prompts;
   if (sets.length === 0 && agent.toolset.length === 0) return { config: agent, variant: null };
   // Rows that name no set have the default one, if the run has only sets that other rows name.
   const name = typeof agent.prompts === 'string' ? agent.prompts : 'default';
+  // A branch continues a rollout of another run, with its first messages.
+  const drawnIn = branch ? parseRolloutId(branch.rollout_id).runId : run_id;
   const choose = <T extends Weighted>(
     among: readonly T[],
     named: string | undefined,
     kind: string,
   ): T | null => {
-    if (named === undefined) return drawn(among, [run_id, instance.instance_id, kind]);
+    if (named === undefined) return drawn(among, [drawnIn, instance.instance_id, kind]);
     const found = among.find((one) => one.name === named);
     if (found) return found;
     const known = among.map((one) => one.name).join(', ') || 'none';

@@ -177,6 +177,8 @@ export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'co
     evaluation_error: result.failure?.stage === 'evaluation' || report?.evaluation === 'tests_cannot_start',
     turns: result.turns,
     exit_status: result.exit_status,
+    ...(result.submits === undefined ? {} : { submits: result.submits }),
+    ...(result.variant ? { variant: result.variant } : {}),
     limit: content?.trajectory?.limit ?? null,
     truncated: isTruncated(result),
     // Number of answers with an unparsed tool call, by the marker of the call.
