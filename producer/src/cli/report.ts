@@ -137,10 +137,11 @@ async function reportOf(
   // Groups that end at a success bias pass@k and the mean accuracy of groups upwards.
   const biased = untilResolved ? { pass_at: {}, pass_at_1_avg_of_k: null } : {};
   const profile = { ...profileOf(facts, size), ...biased };
-  // Groups without a result also count.
-  const total = size === undefined ? 0 : (first?.dataset.instances ?? 0);
+  // Groups without a result also count, except instances that a run with `until` has not drawn.
+  const draws = runs.some(({ until }) => until !== null);
+  const total = size === undefined || draws ? 0 : (first?.dataset.instances ?? 0);
   const groups = { ...profile.groups, total: Math.max(total, profile.groups.total) };
-  const expected = known ? runs.reduce((sum, run) => sum + startedRollouts(run), 0) : null;
+  const expected = known && !draws ? runs.reduce((sum, run) => sum + startedRollouts(run), 0) : null;
   const most = Object.keys(profile.pass_at).length;
   const ks = untilResolved ? [] : (o.k ?? powersOfTwo(most));
   const analysis = analyse(facts, ks, { resamples: o.resamples, seed: o.seed });
