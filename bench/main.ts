@@ -3,6 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ensureDocker } from '@swefarm/testkit';
+import { type AdmissionSize, measureAdmission, printAdmission } from './admission.ts';
 import { COST, measureCost, printCost, QUICK_COST } from './cost.ts';
 import { SOCKET } from './engine.ts';
 import { measureEval, printEval } from './eval.ts';
@@ -17,7 +18,7 @@ import { measureStart, printStart } from './start.ts';
 import { importSubject, prepareSubject } from './subject.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const PARTS = ['rollouts', 'cost', 'start', 'memory', 'eval', 'scale', 'peers', 'recorder'];
+const PARTS = ['rollouts', 'cost', 'start', 'memory', 'eval', 'scale', 'peers', 'recorder', 'admission'];
 
 const { values } = parseArgs({
   options: {
@@ -58,6 +59,15 @@ const MEMORY: MemorySize = quick
 const RECORDER: Omit<RecorderSize, 'reps'> = quick
   ? { agents: [1], turns: 5, bodyBytes: 100_000 }
   : { agents: [1, 64], turns: 60, bodyBytes: 100_000 };
+const ADMISSION: AdmissionSize = quick
+  ? { rollouts: 8, turns: 4, tokens: 2_000, engine: { kv_tokens: 20_000, scale: 4, speed: 20 } }
+  : {
+      ...{ rollouts: 64, turns: 12, tokens: 4_000 },
+      engine: {
+        ...{ kv_tokens: 400_000, scale: 8, speed: 8, step_tokens: 8192 },
+        ...{ step_ms: 8, request_ms: 0.05, prefill_token_ms: 0.1 },
+      },
+    };
 const EVAL = quick ? { each: 2, workers: 2 } : { each: Math.ceil(predictions / 4), workers: 4 };
 
 /** Maximum number of rollouts that this machine simulates. With a thousand nodes, a quarter of the slots is filled. */
@@ -120,6 +130,7 @@ await measured('memory', () => measureMemory(subject, MEMORY), printMemory);
 await measured('eval', () => measureEval(EVAL, rounds), printEval);
 await measured('scale', () => measureScale(sizes), printScale);
 await measured('peers', () => measurePeers(subject, SIZES, rounds), printPeers);
+await measured('admission', () => measureAdmission(subject, ADMISSION, rounds), printAdmission);
 await measured('recorder', () => measureRecorder({ ...RECORDER, reps: rounds }), printRecorder);
 
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');

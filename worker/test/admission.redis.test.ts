@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => policy[Symbol.asyncDispose]());
 
 /** A run whose rollouts are all claimed by one worker, of which `admission` play at once. */
-async function scene(rollouts: number, admission: number | 'auto', timeLimit = 600) {
+async function scene(rollouts: number, admission: number | 'auto' | 'off', timeLimit = 600) {
   const prefix = `{a-${newId()}}`;
   const { farm } = await openScene(prefix);
   onTestFinished(() => farm[Symbol.asyncDispose]());
@@ -42,7 +42,7 @@ async function scene(rollouts: number, admission: number | 'auto', timeLimit = 6
   return { farm, prefix, ids, stop, node, sandboxes, pool, results };
 }
 
-test('rollouts beyond the limit wait without a sandbox, then all are judged at the first attempt', async () => {
+test('rollouts beyond the limit wait without a sandbox, and none needs a second attempt', async () => {
   const at = await scene(6, 2);
   const playing: number[] = [];
   const done = async (): Promise<number> => {
@@ -161,7 +161,9 @@ test('an outage by 503 longer than the time limit throws no answer away', async 
   await policy.setFault({ kind: 'unavailable' });
   await new Promise((resolve) => setTimeout(resolve, 4_000));
   await policy.setFault();
-  await expect.poll(async () => (await at.results())[0], POLL).toMatchObject({
-    ...{ outcome: 'judged', attempt: 1, exit_status: 'submitted', turns: 11 },
-  });
+  await expect
+    .poll(async () => (await at.results())[0], POLL)
+    .toMatchObject({
+      ...{ outcome: 'judged', attempt: 1, exit_status: 'submitted', turns: 11 },
+    });
 });
