@@ -95,8 +95,7 @@ function openPatience({ config, deps, received }: TurnContext) {
   return {
     leftSeconds(fault: PolicyFault, anew: boolean): number {
       const isSpared = fault.refused && received.tokens > 0 && config.patience > 0;
-      if (!isSpared || refusalPatience <= config.patience)
-        return usual.leftSeconds(anew);
+      if (!isSpared || refusalPatience <= config.patience) return usual.leftSeconds(anew);
       // The endpoint answers, so its earlier faults are over.
       usual.leftSeconds(true);
       return refusals.leftSeconds(anew);
