@@ -3,6 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ensureDocker } from '@swefarm/testkit';
+import { type AdmissionSize, measureAdmission, printAdmission } from './admission.ts';
 import { measureBranches, printBranches } from './branch.ts';
 import { COST, measureCost, printCost, QUICK_COST } from './cost.ts';
 import { SOCKET } from './engine.ts';
@@ -19,7 +20,10 @@ import { measureStart, printStart } from './start.ts';
 import { importSubject, prepareSubject } from './subject.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const PARTS = ['rollouts', 'cost', 'start', 'memory', 'eval', 'scale', 'peers', 'branch', 'recorder', 'order'];
+const PARTS = [
+  ...['rollouts', 'cost', 'start', 'memory', 'eval', 'scale', 'peers', 'branch', 'admission'],
+  ...['recorder', 'order'],
+];
 
 const { values } = parseArgs({
   options: {
@@ -72,6 +76,15 @@ const ORDER: OrderSize = {
   ],
   real: { slots: 16, mean_seconds: quick ? 0.2 : 3 },
 };
+const ADMISSION: AdmissionSize = quick
+  ? { rollouts: 8, turns: 4, tokens: 2_000, engine: { kv_tokens: 20_000, scale: 4, speed: 20 } }
+  : {
+      ...{ rollouts: 64, turns: 12, tokens: 4_000 },
+      engine: {
+        ...{ kv_tokens: 400_000, scale: 8, speed: 8, step_tokens: 8192 },
+        ...{ step_ms: 8, request_ms: 0.05, prefill_token_ms: 0.1 },
+      },
+    };
 const EVAL = quick ? { each: 2, workers: 2 } : { each: Math.ceil(predictions / 4), workers: 4 };
 
 /** Maximum number of rollouts that this machine simulates. With a thousand nodes, a quarter of the slots is filled. */
@@ -135,6 +148,7 @@ await measured('eval', () => measureEval(EVAL, rounds), printEval);
 await measured('scale', () => measureScale(sizes), printScale);
 await measured('peers', () => measurePeers(subject, SIZES, rounds), printPeers);
 await measured('branch', () => measureBranches(subject, quick ? [1] : [1, 8], rounds), printBranches);
+await measured('admission', () => measureAdmission(subject, ADMISSION, rounds), printAdmission);
 await measured('recorder', () => measureRecorder({ ...RECORDER, reps: rounds }), printRecorder);
 await measured('order', () => measureOrder(ORDER), printOrder);
 

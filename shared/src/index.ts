@@ -206,11 +206,9 @@ export { removeAddress, writeAddress } from './redis/address.ts';
 export {
   type AdmissionPool,
   AdmissionState,
-  type Admissions,
   EndpointLoad,
   fixedPool,
   Permission,
-  type PoolCounts,
 } from './redis/admission.ts';
 export { decide } from './redis/budget.ts';
 export { type CallRequest, cancelOrphans } from './redis/calls.ts';

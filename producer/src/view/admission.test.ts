@@ -14,7 +14,7 @@ const state = {
   ...{ endpoints: [load(0.5), load(0.914)], reason: '3 requests were preempted' },
 };
 
-test('a pool with a limit has a line with its rollouts, its load and the reason of the last fall', () => {
+test('a pool with a limit has a line with rollouts, load and the reason of the last fall', () => {
   expect(
     admissionLines([pool({ state }), pool({ pool: 'q#8', limit: 8, playing: 8 }), pool({ limit: null })]),
   ).toEqual([

@@ -50,38 +50,8 @@ export function vitalFamilies(vitals: Vitals | null): Family[] {
     family(M.policyState, states),
     family(M.endpointUp, by('endpoint', up)),
     family(M.endpointLoad, by('endpoint', load)),
-    family(
-      M.endpointKvUsage,
-      by(
-        'endpoint',
-        loads.map(({ endpoint, kv_usage }): Pair => [endpoint, kv_usage]),
-      ),
-    ),
-    family(
-      M.endpointRequests,
-      loads.flatMap(({ endpoint, running, waiting }) => byState({ endpoint }, { running, waiting })),
-    ),
-    family(
-      M.endpointPreemptions,
-      by(
-        'endpoint',
-        loads.map(({ endpoint, preemptions }): Pair => [endpoint, preemptions]),
-      ),
-    ),
-    family(
-      M.admissionRollouts,
-      admissions.flatMap(({ policy, limit, playing, waiting }) => {
-        const suspended = limit === null ? 0 : Math.max(0, playing - limit);
-        return byState({ policy }, { playing: playing - suspended, suspended, waiting });
-      }),
-    ),
-    family(
-      M.admissionLimit,
-      by(
-        'policy',
-        admissions.flatMap(({ policy, limit }): Pair[] => (limit === null ? [] : [[policy, limit]])),
-      ),
-    ),
+    ...loadFamilies(loads),
+    ...admissionFamilies(admissions),
     family(M.redisSeconds, single(redis.seconds)),
     family(M.redisMemory, single(redis.used_bytes)),
     family(M.redisMemoryLimit, single(redis.limit_bytes)),
@@ -98,6 +68,44 @@ const single = (value: number): Point<never>[] => [{ labels: {}, value }];
 
 const by = <Label extends string>(label: Label, pairs: readonly Pair[]): Point<Label>[] =>
   pairs.map(([name, value]) => ({ labels: { [label]: name } as Record<Label, string>, value }));
+
+const loadFamilies = (loads: Vitals['loads']): Family[] => [
+  family(
+    M.endpointKvUsage,
+    by(
+      'endpoint',
+      loads.map(({ endpoint, kv_usage }): Pair => [endpoint, kv_usage]),
+    ),
+  ),
+  family(
+    M.endpointRequests,
+    loads.flatMap(({ endpoint, running, waiting }) => byState({ endpoint }, { running, waiting })),
+  ),
+  family(
+    M.endpointPreemptions,
+    by(
+      'endpoint',
+      loads.map(({ endpoint, preemptions }): Pair => [endpoint, preemptions]),
+    ),
+  ),
+];
+
+const admissionFamilies = (admissions: Vitals['admissions']): Family[] => [
+  family(
+    M.admissionRollouts,
+    admissions.flatMap(({ policy, limit, playing, waiting }) => {
+      const suspended = limit === null ? 0 : Math.max(0, playing - limit);
+      return byState({ policy }, { playing: playing - suspended, suspended, waiting });
+    }),
+  ),
+  family(
+    M.admissionLimit,
+    by(
+      'policy',
+      admissions.flatMap(({ policy, limit }): Pair[] => (limit === null ? [] : [[policy, limit]])),
+    ),
+  ),
+];
 
 /** Returns a point for each state, with the given label. */
 const byState = <Label extends string>(

@@ -64,14 +64,18 @@ export const fixedPool = (policy: string, limit: number): string => `${policy}${
 
 const fixedLimit = (pool: string): number | null => Number(pool.split(FIXED)[1] ?? 0) || null;
 
+/** Parses a stored state; an unreadable one counts as none. */
+function stateOf(text: string | null): AdmissionState | null {
+  const read = text === null ? null : readRecord(AdmissionState, text);
+  return read && 'value' in read ? read.value : null;
+}
+
 export type Admissions = ReturnType<typeof createAdmissions>;
 
-export function createAdmissions({ redis, keys: { admission: keys }, clock }: Store) {
+export function createAdmissions(store: Store) {
+  const { redis } = store;
+  const { admission: keys } = store.keys;
   const exchange = loadScript(redis, 'admission_exchange');
-  const stateOf = (text: string | null): AdmissionState | null => {
-    const read = text === null ? null : readRecord(AdmissionState, text);
-    return read && 'value' in read ? read.value : null;
-  };
   return {
     /**
      * Renews the leases of the members for 20 s, and admits waiting rollouts up to the limit. Returns the permission of each member, in
@@ -102,7 +106,7 @@ export function createAdmissions({ redis, keys: { admission: keys }, clock }: St
         remove.zrem(key, ...rollouts);
       await remove.exec();
     },
-    /** Returns the state of a pool, and the sum of its refusals. An unreadable state counts as none. */
+    /** Returns the state of a pool, and the sum of its refusals. */
     async state(pool: string): Promise<{ state: AdmissionState | null; refused: number }> {
       const [state, refused] = await redis.hmget(keys.pool(pool), 'state', 'refused');
       return { state: stateOf(state ?? null), refused: Number(refused ?? 0) };
@@ -110,24 +114,25 @@ export function createAdmissions({ redis, keys: { admission: keys }, clock }: St
     setState: async (pool: string, state: AdmissionState): Promise<void> =>
       void (await redis.hset(keys.pool(pool), 'state', JSON.stringify(state))),
     /** Returns the pools that workers used in the last 30 s, by name. */
-    async list(): Promise<AdmissionPool[]> {
-      const pools = await redis.zrangebyscore(keys.pools, (await clock.ask()) - LISTED_MS, '+inf');
-      const read = redis.pipeline();
-      for (const pool of pools)
-        read.zcard(keys.playing(pool)).zcard(keys.waiting(pool)).hget(keys.pool(pool), 'state');
-      const replies = ((await read.exec()) ?? []).map(([error, value]) => {
-        if (error) throw error;
-        return value;
-      });
-      return pools
-        .map((pool, at) => {
-          const [playing, waiting, state] = replies.slice(3 * at, 3 * at + 3);
-          const known = stateOf(state as string | null);
-          const limit =
-            fixedLimit(pool) ?? (known?.limit == null ? null : Math.max(1, Math.floor(known.limit)));
-          return { pool, limit, playing: Number(playing), waiting: Number(waiting), state: known };
-        })
-        .sort((a, b) => (a.pool < b.pool ? -1 : 1));
-    },
+    list: (): Promise<AdmissionPool[]> => listPools(store),
   };
+}
+
+async function listPools({ redis, keys: { admission: keys }, clock }: Store): Promise<AdmissionPool[]> {
+  const pools = await redis.zrangebyscore(keys.pools, (await clock.ask()) - LISTED_MS, '+inf');
+  const read = redis.pipeline();
+  for (const pool of pools)
+    read.zcard(keys.playing(pool)).zcard(keys.waiting(pool)).hget(keys.pool(pool), 'state');
+  const replies = ((await read.exec()) ?? []).map(([error, value]) => {
+    if (error) throw error;
+    return value;
+  });
+  return pools
+    .map((pool, at) => {
+      const [playing, waiting, state] = replies.slice(3 * at, 3 * at + 3);
+      const known = stateOf(state as string | null);
+      const limit = fixedLimit(pool) ?? (known?.limit == null ? null : Math.max(1, Math.floor(known.limit)));
+      return { pool, limit, playing: Number(playing), waiting: Number(waiting), state: known };
+    })
+    .sort((a, b) => (a.pool < b.pool ? -1 : 1));
 }

@@ -85,7 +85,7 @@ export function openEngine(options: EngineOptions) {
   };
 }
 
-export function createState(options: EngineOptions) {
+function createState(options: EngineOptions) {
   const { kv_tokens: room, max_seqs, step_tokens } = options;
   const waiting: Request[] = [];
   const running: Request[] = [];

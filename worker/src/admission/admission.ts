@@ -58,75 +58,18 @@ type AdmissionDeps = {
 
 export type Admission = ReturnType<typeof createAdmission>;
 
-export function createAdmission({ farm, worker, log, pollMs }: AdmissionDeps, tickMs: number = TICK_MS) {
+export function createAdmission(deps: AdmissionDeps, tickMs: number = TICK_MS) {
+  const { farm, pollMs, log } = deps;
   const pools = new Map<string, Pool>();
-  const loads = createLoadReader();
-  let away = false;
-
-  const exchange = async (pool: Pool): Promise<void> => {
-    const members = [...pool.members.values()];
-    const { refused } = pool;
-    pool.refused = 0;
-    try {
-      const sent = members.map(({ rollout, rank, permission }) => ({
-        rollout,
-        rank,
-        plays: permission !== 'wait',
-      }));
-      const reply = await farm.admissions.exchange(pool.name.id, sent, refused);
-      pool.counts = { playing: reply.playing, waiting: reply.waiting };
-      for (const [at, member] of members.entries()) permit(member, reply.permissions[at] ?? 'wait');
-      if (away) log.info('admission works again');
-      away = false;
-    } catch (error) {
-      pool.refused += refused;
-      if (!away)
-        log.warn({ err: errorMessage(error) }, 'admission not renewed: permissions stay as they are');
-      away = true;
-    }
-  };
-
-  const poll = async (pool: Pool): Promise<void> => {
-    const { id, endpoints } = pool.name;
-    if (!(await farm.leases.acquire(`admission:${id}`, worker, POLL_LEASE_MS))) return;
-    const { urls, serving } = await endpoints();
-    const known = await farm.admissions.state(id);
-    // During a weight update the endpoints are idle, which is no sign of room.
-    if (!serving && known.state !== null) return;
-    const seen = await loads.read(urls, pool.apiKey);
-    const now = farm.clock.now();
-    const observed = {
-      endpoints: Math.max(1, urls.length),
-      loads: seen,
-      refused: known.refused,
-      ...pool.counts,
-      now,
-    };
-    const next = nextState(known.state, observed);
-    await farm.admissions.setState(id, next);
-    if (next.limit !== null && next.limit < (known.state?.limit ?? 0))
-      log.warn(
-        { policy: id, limit: Math.floor(next.limit), ...pool.counts, why: next.reason },
-        'fewer rollouts may play',
-      );
+  const exchange = createExchange(deps);
+  const pollWhenDue = createPoll(deps, exchange);
+  const tick = async (pool: Pool): Promise<void> => {
     await exchange(pool);
-  };
-  /** Polls unless the limit is fixed, a poll is under way or the last one is too recent. */
-  const pollWhenDue = async (pool: Pool): Promise<void> => {
-    if (pool.name.fixed || pool.polling || performance.now() - pool.polledAt < pollMs) return;
-    pool.polling = true;
-    pool.polledAt = performance.now();
-    await poll(pool)
-      .catch((error: unknown) =>
-        log.debug({ policy: pool.name.id, err: errorMessage(error) }, 'endpoints not polled'),
-      )
-      .finally(() => {
-        pool.polling = false;
-      });
+    await pollWhenDue(pool);
   };
   const timer = setInterval(
     () => {
-      for (const pool of pools.values()) void exchange(pool).then(() => pollWhenDue(pool));
+      for (const pool of pools.values()) void tick(pool);
     },
     Math.min(tickMs, pollMs / 2),
   );
@@ -153,15 +96,13 @@ export function createAdmission({ farm, worker, log, pollMs }: AdmissionDeps, ti
       signal: AbortSignal,
       onWait: () => void,
     ): Promise<Permit> {
-      const idle = { refused: 0, counts: { playing: 0, waiting: 0 }, polledAt: Number.NEGATIVE_INFINITY };
-      const pool = pools.get(name.id) ?? { name, apiKey, members: new Map(), ...idle, polling: false };
+      const pool = pools.get(name.id) ?? newPool(name, apiKey);
       pools.set(name.id, pool);
       const admitted = Promise.withResolvers<void>();
       const member: Member = { rollout, rank, permission: 'wait', admitted, pause: createPause() };
       pool.members.set(rollout, member);
       try {
-        await exchange(pool);
-        await pollWhenDue(pool);
+        await tick(pool);
         if (isWaiting(member)) onWait();
         await untilAborted(admitted.promise, signal);
       } catch (error) {
@@ -175,6 +116,68 @@ export function createAdmission({ farm, worker, log, pollMs }: AdmissionDeps, ti
       };
     },
     [Symbol.dispose]: () => clearInterval(timer),
+  };
+}
+
+const newPool = (name: PoolName, apiKey: PolicyKey | null): Pool => ({
+  ...{ name, apiKey, members: new Map(), refused: 0, counts: { playing: 0, waiting: 0 } },
+  ...{ polledAt: Number.NEGATIVE_INFINITY, polling: false },
+});
+
+type Exchange = (pool: Pool) => Promise<void>;
+
+/** Returns a function that renews the leases of this worker's rollouts in a pool, and applies their permissions. It never throws. */
+function createExchange({ farm, log }: AdmissionDeps): Exchange {
+  let away = false;
+  return async (pool) => {
+    const members = [...pool.members.values()];
+    const { refused } = pool;
+    pool.refused = 0;
+    try {
+      const sent = members.map((one) => ({ rollout: one.rollout, rank: one.rank, plays: !isWaiting(one) }));
+      const reply = await farm.admissions.exchange(pool.name.id, sent, refused);
+      pool.counts = { playing: reply.playing, waiting: reply.waiting };
+      for (const [at, member] of members.entries()) permit(member, reply.permissions[at] ?? 'wait');
+      if (away) log.info('admission works again');
+      away = false;
+    } catch (error) {
+      pool.refused += refused;
+      if (!away)
+        log.warn({ err: errorMessage(error) }, 'admission not renewed: permissions stay as they are');
+      away = true;
+    }
+  };
+}
+
+/** Returns a function that polls the endpoints of a pool if a poll is due and no other worker does it. It never throws. */
+function createPoll({ farm, worker, pollMs, log }: AdmissionDeps, exchange: Exchange): Exchange {
+  const loads = createLoadReader();
+  const poll = async (pool: Pool): Promise<void> => {
+    const { id, endpoints } = pool.name;
+    if (!(await farm.leases.acquire(`admission:${id}`, worker, POLL_LEASE_MS))) return;
+    const { urls, serving } = await endpoints();
+    const known = await farm.admissions.state(id);
+    // During a weight update the endpoints are idle, which is no sign of room.
+    if (!serving && known.state !== null) return;
+    const seen = await loads.read(urls, pool.apiKey);
+    const next = nextState(known.state, {
+      ...{ endpoints: Math.max(1, urls.length), loads: seen, refused: known.refused },
+      ...{ ...pool.counts, now: farm.clock.now() },
+    });
+    await farm.admissions.setState(id, next);
+    if (next.limit !== null && next.limit < (known.state?.limit ?? 0)) {
+      const fields = { policy: id, limit: Math.floor(next.limit), ...pool.counts, why: next.reason };
+      log.warn(fields, 'fewer rollouts may play');
+    }
+    await exchange(pool);
+  };
+  return async (pool) => {
+    if (pool.name.fixed || pool.polling || performance.now() - pool.polledAt < pollMs) return;
+    Object.assign(pool, { polling: true, polledAt: performance.now() });
+    await poll(pool).catch((error: unknown) =>
+      log.debug({ policy: pool.name.id, err: errorMessage(error) }, 'endpoints not polled'),
+    );
+    pool.polling = false;
   };
 }
 

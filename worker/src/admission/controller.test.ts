@@ -52,7 +52,7 @@ test.each<[string, Partial<Observed>, number, RegExp]>([
   expect(next.reason).toMatch(reason);
 });
 
-test('the limit falls from the number that plays if that is lower, and not below one for each endpoint', () => {
+test('the limit falls from the number that plays, and not below one for each endpoint', () => {
   const full = { loads: [load({ preemptions: 1 })], now: 2_000_000 };
   expect(nextState(at100, seen({ ...full, playing: 50 })).limit).toBe(40);
   expect(nextState(at100, seen({ ...full, playing: 2, endpoints: 8 })).limit).toBe(8);

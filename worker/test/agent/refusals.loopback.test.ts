@@ -14,25 +14,40 @@ const ok = sendJson(completion('ok', { usage: { prompt_tokens: 5, completion_tok
 async function refusing(refusal: Handler, times: number, config: object = {}) {
   const endpoint = await startEndpoint(ok, ...Array.from({ length: times }, () => refusal), ok);
   let refused = 0;
-  const all = PolicyConfig.parse({ urls: [endpoint.url], model: 'm', version: 'v', patience: 0.2, stream: 'off', ...config });
+  const all = PolicyConfig.parse({
+    urls: [endpoint.url],
+    model: 'm',
+    version: 'v',
+    patience: 0.2,
+    stream: 'off',
+    ...config,
+  });
   const policy = policyAt(all, { refusalPatience: 60, onRefused: () => void refused++ });
   await answered(policy.complete(START, [], never));
-  return { endpoint, policy, refused: () => refused, [Symbol.asyncDispose]: () => endpoint[Symbol.asyncDispose]() };
+  return {
+    endpoint,
+    policy,
+    refused: () => refused,
+    [Symbol.asyncDispose]: () => endpoint[Symbol.asyncDispose](),
+  };
 }
 
-test.each([429, 503])('a rollout with answers outlasts HTTP %i, while its clock stands still', async (status) => {
-  await using at = await refusing(sendError(status, 'busy'), 4);
-  const started = performance.now();
-  const reply = await answered(at.policy.complete(START, [], never));
-  const seconds = (performance.now() - started) / 1000;
-  expect(seconds).toBeGreaterThan(1);
-  expect(at.refused()).toBe(4);
-  expect(at.endpoint.requests).toHaveLength(6);
-  expect(at.policy.pause.paused).toBe(false);
-  // What the agent's clock counts is the time of the requests alone.
-  expect(seconds - at.policy.pause.seconds()).toBeLessThan(seconds / 2);
-  expect(reply.seconds).toBeLessThan(seconds / 2);
-});
+test.each([429, 503])(
+  'a rollout with answers outlasts HTTP %i, while its clock stands still',
+  async (status) => {
+    await using at = await refusing(sendError(status, 'busy'), 4);
+    const started = performance.now();
+    const reply = await answered(at.policy.complete(START, [], never));
+    const seconds = (performance.now() - started) / 1000;
+    expect(seconds).toBeGreaterThan(1);
+    expect(at.refused()).toBe(4);
+    expect(at.endpoint.requests).toHaveLength(6);
+    expect(at.policy.pause.paused).toBe(false);
+    // What the agent's clock counts is the time of the requests alone.
+    expect(seconds - at.policy.pause.seconds()).toBeLessThan(seconds / 2);
+    expect(reply.seconds).toBeLessThan(seconds / 2);
+  },
+);
 
 test('a Retry-After beyond the patience is waited for by a rollout with answers', async () => {
   await using at = await refusing(sendError(429, 'x', {}, { 'retry-after': '1' }), 1);
@@ -61,5 +76,8 @@ test('--session-header names a header with the id of the rollout', async () => {
   const headerOf = (session_header: string) =>
     PolicyConfig.safeParse({ urls: [], model: 'm', session_header }).success;
   const refused = ['Authorization', 'content-length', 'x-swefarm-attempt', 'X Y', 'a:b', ''];
-  expect(['x-session-id', 'X-Session-ID', ...refused].filter(headerOf)).toEqual(['x-session-id', 'X-Session-ID']);
+  expect(['x-session-id', 'X-Session-ID', ...refused].filter(headerOf)).toEqual([
+    'x-session-id',
+    'X-Session-ID',
+  ]);
 });
