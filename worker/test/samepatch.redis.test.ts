@@ -35,7 +35,7 @@ function countedInstance() {
   return { instance, evaluated: () => readFileSync(file, 'utf8').trim().split('\n').sort() };
 }
 
-async function play(grade_once: 'on' | 'off', change: Partial<RunRecord> = {}, health = {}) {
+async function play(grade_once: 'on' | 'unresolved' | 'off', change: Partial<RunRecord> = {}, health = {}) {
   const variants = PATCHES.map(([, command]) => [{ command }, { submit: true as const }]);
   const weights = PATCHES.map(([count]) => count);
   const policy = await startScriptedPolicy({
@@ -75,7 +75,10 @@ const verdictsOf = ({ rollouts }: Awaited<ReturnType<typeof play>>) =>
 test('groups of 16 with four patches: one evaluation a patch, and the verdicts of grading each', async () => {
   const once = await play('on');
   const each = await play('off');
-  expect(verdictsOf(once)).toEqual(verdictsOf(each));
+  const failed = await play('unresolved');
+  for (const played of [once, failed]) expect(verdictsOf(played)).toEqual(verdictsOf(each));
+  const takers = failed.rollouts.filter(({ result }) => result?.graded_by !== undefined);
+  expect(takers.map(({ result }) => result?.resolved)).toEqual([false, false, false, false]);
   // The audit evaluates one resolved patch in a hundred again.
   const [own, shared] = [each.evaluated(), once.evaluated()];
   const count = (all: readonly string[], answer: string) => all.filter((one) => one === answer).length;

@@ -9,10 +9,10 @@ import { encodeArtifact, openScene, sharedReport } from './samepatchscene.ts';
 
 const PATCH = 'diff --git a/x b/x\n';
 
-async function setup() {
+async function setup(grade_once: 'on' | 'unresolved' = 'on') {
   const { farm } = await openScene(`{s-${newId()}}`);
   onTestFinished(() => farm[Symbol.asyncDispose]());
-  const run = bareRun({ group_size: 4 });
+  const run = bareRun({ group_size: 4, evaluation: { ...bareRun().evaluation, grade_once } });
   await farm.runs.create(run, [bareInstance()]);
   const metrics = createWorkerMetrics();
   const stop = new AbortController();
@@ -92,6 +92,17 @@ test.each(refused)('nobody takes or waits for a verdict whose evaluation %s', as
   await commit(first, report);
   expect(await takeVerdict(attempt(2), 'k', 60)).toBeNull();
   expect(await ends()).toEqual({ graded: 2 });
+});
+
+test.each([true, false, null])('by default only unresolved verdicts are taken: %s', async (resolved) => {
+  const { attempt, commit } = await setup('unresolved');
+  const [first, second] = [attempt(0), attempt(1)];
+  await takeVerdict(first, 'k', 60);
+  const waiting = takeVerdict(second, 'k', 60);
+  const report = sharedReport({ resolved });
+  await refuseVerdict(first, report);
+  await commit(first, report);
+  expect((await waiting)?.by ?? null).toBe(resolved === false ? first.job.rollout_id : null);
 });
 
 test('a report of another patch, or one that is gone, is not taken', async () => {

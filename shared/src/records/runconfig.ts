@@ -295,8 +295,8 @@ export const EvaluationConfig = z.object({
   ),
   grade_once: setting(
     '--grade-once <when>',
-    'rollouts of an instance with the same patch take one verdict; off: grade each',
-    z.enum(['on', 'off']).default('on'),
+    'whether rollouts with the same patch take the verdict of one: each verdict, only an unresolved one, or none',
+    z.enum(['on', 'unresolved', 'off']).default('unresolved'),
   ),
   timeout: setting('--eval-timeout <seconds>', 'longest time of the tests', seconds.positive().default(1800)),
   log_limit: setting(

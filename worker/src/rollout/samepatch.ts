@@ -3,8 +3,8 @@
  * patch, byte for byte, and the same conditions wait for that report and take it (`graded_by`). Each keeps its own facts about its agent.
  *
  * A rollout takes only clean, complete verdicts of an evaluation without network, and none of an instance with tests that are known to
- * flake. Every other rollout is graded by itself, so a policy cannot make a forged, disputed or lucky verdict count more than once per
- * evaluation.
+ * flake. By default it takes only unresolved ones: a patch that passes with probability p, and else hangs or prints a suspicious log with
+ * probability u, would pass with p(1 + u), because nobody takes the verdict of its failure.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -44,7 +44,7 @@ export function samePatchKey(
 
 /** Agents without turns are graded each time, because `swefarm health` and `eval` compare evaluations of one patch. */
 const isGradedOnce = (run: RunRecord): boolean =>
-  run.evaluation.grade_once === 'on' &&
+  run.evaluation.grade_once !== 'off' &&
   isSandboxAgent(run.agent.type) &&
   (run.open || startedGroup(run) + run.refills > 1);
 
@@ -101,7 +101,7 @@ async function readVerdict(
       untilAborted(task),
     );
     const { report = null, test_log: log = null } = content ?? {};
-    if (content?.patch !== patch || !report || !isShareable(report)) return null;
+    if (content?.patch !== patch || !report || !isShareable(report, task)) return null;
     return { by, report, log: log === null ? null : Buffer.from(log) };
   } catch (error) {
     if (error === abortOf(task.signal)) throw error;
@@ -110,7 +110,11 @@ async function readVerdict(
   }
 }
 
-const isShareable = ({ evaluation, patch_state, trust, unreadable }: Report): boolean =>
+const isShareable = (
+  { evaluation, patch_state, trust, unreadable, resolved }: Report,
+  { run }: Pick<Task, 'run'>,
+): boolean =>
+  (resolved === false || run.evaluation.grade_once === 'on') &&
   evaluation === 'completed' &&
   patch_state === 'applied' &&
   trust.level === 'clean' &&
@@ -118,7 +122,7 @@ const isShareable = ({ evaluation, patch_state, trust, unreadable }: Report): bo
 
 /** Lets waiting rollouts grade themselves at once if the verdict of this rollout is not for others. */
 export async function refuseVerdict(task: Task, report: Report): Promise<void> {
-  if (!isShareable(report)) await noteVerdict(task, null);
+  if (!isShareable(report, task)) await noteVerdict(task, null);
 }
 
 /** Stores that the committed result of this attempt has the verdict on its patch. @param artifact null: no rollout takes the verdict */
