@@ -13,6 +13,8 @@ const MADE = [
   'dataset.sha256',
   'dataset.instances',
   'open',
+  'branch_of.rollout_id',
+  'branch_of.turn',
   'policy.api_key_ref',
   'policy.price.prompt',
   'policy.price.completion',
