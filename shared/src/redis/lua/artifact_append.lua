@@ -7,7 +7,7 @@ local offset = tonumber(ARGV[5])
 local used = tonumber(redis.call('GET', KEYS[3]) or 0)
 local length = redis.call('STRLEN', KEYS[5])
 if offset > 0 then
-  if length == offset + size then
+  if length == offset + size and redis.call('GETRANGE', KEYS[5], offset, -1) == ARGV[2] then
     return { 1, used }
   end
   if length ~= offset then
