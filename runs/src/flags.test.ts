@@ -15,6 +15,8 @@ const MADE = [
   'open',
   'forecast',
   'until.strata',
+  'branch_of.rollout_id',
+  'branch_of.turn',
   'policy.api_key_ref',
   'policy.price.prompt',
   'policy.price.completion',

@@ -30,5 +30,12 @@ export {
 export { createNormal, idealMakespan, makespan } from './schedule.ts';
 export { withSets } from './sets.ts';
 export { asTree, type SettingsTree } from './settingstree.ts';
-export { queueMore, rolloutIds, type Submission, type Submitted, staleLimitWarning, submit } from './submit.ts';
+export {
+  queueMore,
+  rolloutIds,
+  type Submission,
+  type Submitted,
+  staleLimitWarning,
+  submit,
+} from './submit.ts';
 export { localAbility, workerWarnings } from './workerneeds.ts';

@@ -37,6 +37,7 @@ export function differences(seen: Seen, content: ArtifactContent): string[] {
     ...(seen.outcome === 'judged'
       ? ([
           ['turns', seen.turns, trajectory?.turns.length ?? 0],
+          ['contiguous ids', true, trajectory?.contiguous ?? seen.turns === 0],
           ['verdict', seen.resolved, report?.resolved ?? false],
         ] as [string, unknown, unknown][])
       : []),

@@ -78,7 +78,8 @@ export async function startChaosFarm(size: FarmSize): Promise<ChaosFarm> {
   };
   await mkdir(join(folder, 'scratch'), { recursive: true });
   const settings = words`--agent mini --policy-url ${proxy.url} --model scripted
-    --memory ${SANDBOX.memory} --pids ${SANDBOX.pids} --activate :`;
+    --memory ${SANDBOX.memory} --pids ${SANDBOX.pids} --activate :
+    --token-mode token-in --require-tokens`;
 
   const workers = Array.from({ length: size.workers }, (_, at) => {
     const scratch = at === SMALL_WORKER ? small.path : join(folder, 'scratch', `w${at}`);

@@ -73,7 +73,7 @@ test('an artifact of another attempt, or of another verdict, is told from its re
   const result = seen(0);
   const content = {
     ...{ format: 'swefarm-artifact-1', rollout_id: result.rollout_id, attempt: 1, claim: 'c1' },
-    trajectory: { turns: Array(result.turns) },
+    trajectory: { turns: Array(result.turns), contiguous: true },
     report: { resolved: true },
   } as unknown as ArtifactContent;
   expect(differences(result, content)).toEqual([]);
