@@ -280,6 +280,16 @@ describe('kinds of lines', () => {
     ]);
   });
 
+  test('an answer that comes back in another history with a complaint is no summary', async () => {
+    const bad = 'I look at the parser and at its tests, and then I mend the search.';
+    const { ask, recording } = open([runs('a', 'ls'), says(bad), runs('b', 'ls')]);
+    const one = await ask(OPENING);
+    await ask([...OPENING, one, result('a-0', 'x')]);
+    const history = [...OPENING, assistant('I list.'), user('x')];
+    await ask([...history, assistant(bad), user('Call a tool.')]);
+    expect(summary(recording.trajectory()).map(({ kind }) => kind)).toEqual(['main', 'main']);
+  });
+
   test('a request without tools that continues the history is a summary', async () => {
     const { ask, recording } = open([runs('a', 'ls'), says('short'), says('end')]);
     const one = await ask(OPENING);

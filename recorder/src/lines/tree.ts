@@ -122,10 +122,12 @@ export class HistoryTree {
 
   /** Returns the last answer without calls that nothing continued and whose text the messages contain. */
   #citedIn(messages: readonly Message[]): Answer | null {
-    const isCited = ({ given: { message }, history }: Answer): boolean => {
+    // An answer that comes back as one, with a complaint behind it, is no summary; opencode's summaries, asked without tools, are answers.
+    const isCited = ({ given: { message }, history, asked }: Answer): boolean => {
       const text = summaryIn(message.content ?? '').trim();
       if (message.tool_calls || text.length < SHORTEST_SUMMARY || history.after.length > 0) return false;
-      return messages.some(({ content }) => content?.includes(text));
+      const mayBe = ({ role }: Message): boolean => role !== 'assistant' || asked.tools.length === 0;
+      return messages.some((message) => mayBe(message) && message.content?.includes(text));
     };
     return this.#answers.findLast(isCited) ?? null;
   }
