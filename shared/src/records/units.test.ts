@@ -9,6 +9,7 @@ const UNITS: Readonly<Record<string, string>> = {
   'agent.card.needs.memory_mib': 'MiB',
   'agent.card.needs.pids': 'processes',
   'agent.cost_limit': 'US dollars',
+  'branch_of.turn': 'counted from 1',
   'dataset.instances': 'instances',
   'forecast.rollouts': 'rollouts',
   'forecast.instances': 'instances',
