@@ -72,6 +72,12 @@ const verdictsOf = ({ rollouts }: Awaited<ReturnType<typeof play>>) =>
     hasLog: content?.test_log !== null,
   }));
 
+test('by default, a run with weights of its reward grades each patch', async () => {
+  const weighted = { ...bareRun().reward, host: true, weights: 'f2p=1' } as RunRecord['reward'];
+  const { rollouts } = await play('unresolved', { reward: weighted });
+  expect(rollouts.filter(({ result }) => result?.graded_by !== undefined)).toEqual([]);
+});
+
 test('groups of 16 with four patches: one evaluation a patch, and the verdicts of grading each', async () => {
   const once = await play('on');
   const each = await play('off');

@@ -42,9 +42,13 @@ export function samePatchKey(
   return createHash('sha256').update(text).digest('base64url');
 }
 
-/** Agents without turns are graded each time, because `swefarm health` and `eval` compare evaluations of one patch. */
+/**
+ * Agents without turns are graded each time, because `swefarm health` and `eval` compare evaluations of one patch. With weights of its
+ * parts the reward of an unresolved patch may be high, so that only `on` shares it.
+ */
 const isGradedOnce = (run: RunRecord): boolean =>
-  run.evaluation.grade_once !== 'off' &&
+  (run.evaluation.grade_once === 'on' ||
+    (run.evaluation.grade_once === 'unresolved' && run.reward.weights === null)) &&
   isSandboxAgent(run.agent.type) &&
   (run.open || startedGroup(run) + run.refills > 1);
 
