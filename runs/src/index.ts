@@ -25,5 +25,12 @@ export {
   runSettings,
 } from './record.ts';
 export { asTree, type SettingsTree } from './settingstree.ts';
-export { queueMore, rolloutIds, type Submission, type Submitted, staleLimitWarning, submit } from './submit.ts';
+export {
+  queueMore,
+  rolloutIds,
+  type Submission,
+  type Submitted,
+  staleLimitWarning,
+  submit,
+} from './submit.ts';
 export { localAbility, workerWarnings } from './workerneeds.ts';
