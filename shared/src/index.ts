@@ -64,6 +64,7 @@ export { lastingCommand } from './processes/lasting.ts';
 export { createLog, type Log, silentLog } from './processes/log.ts';
 export { hostPort, reachableHost } from './processes/reachablehost.ts';
 export { softwareVersion } from './processes/version.ts';
+export { AgentConfig } from './records/agentconfig.ts';
 export {
   AGENTS,
   type AgentName,
@@ -148,7 +149,6 @@ export {
   RewardWeights,
 } from './records/rewardparts.ts';
 export {
-  AgentConfig,
   EvaluationConfig,
   PolicyConfig,
   RewardChoice,

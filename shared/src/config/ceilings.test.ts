@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { AgentConfig } from '../records/agentconfig.ts';
 import { InstanceEnvironment } from '../records/environment.ts';
-import { AgentConfig, EvaluationConfig, SandboxConfig } from '../records/runconfig.ts';
+import { EvaluationConfig, SandboxConfig } from '../records/runconfig.ts';
 import { beyondCeiling, type Ceilings, describeExcess } from './ceilings.ts';
 import { loadConfig } from './load.ts';
 

@@ -45,12 +45,6 @@ export function outcomeFamilies(totals: Totals): Family[] {
         sum: of(kind, `${prefix}_sum`),
       },
     }));
-  const failures = KINDS.flatMap((kind) =>
-    FAILURE_CLASSES.map((name) => ({
-      labels: { kind, stage: FAILURES[name].stage, class: name },
-      value: of(kind, `failure:${name}`),
-    })),
-  );
   const tokens = KINDS.flatMap((kind) =>
     ['prompt', 'completion'].map((side) => ({ labels: { kind, side }, value: of(kind, `${side}_tokens`) })),
   );
@@ -58,7 +52,7 @@ export function outcomeFamilies(totals: Totals): Family[] {
     family(M.rollouts, split('outcome', 'outcome', Outcome.options)),
     family(M.resolved, perKind('resolved')),
     family(M.scored, perKind('scored')),
-    family(M.failed, failures),
+    family(M.failed, failurePoints(of)),
     family(M.cancelled, split('reason', 'cancelled', CancelReason.options)),
     family(M.exits, split('exit_status', 'exit', ExitStatus.options)),
     family(M.answers, perKind('answers')),
@@ -84,6 +78,14 @@ export function outcomeFamilies(totals: Totals): Family[] {
     family(M.families, familyPoints(totals)),
   ];
 }
+
+const failurePoints = (of: (kind: string, counter: string) => number) =>
+  KINDS.flatMap((kind) =>
+    FAILURE_CLASSES.map((name) => ({
+      labels: { kind, stage: FAILURES[name].stage, class: name },
+      value: of(kind, `failure:${name}`),
+    })),
+  );
 
 /** Returns the counts of each dataset family, known or counted, for all ends. */
 function familyPoints(totals: Totals): Point<'kind' | 'family' | 'end'>[] {

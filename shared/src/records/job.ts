@@ -1,10 +1,11 @@
 /** The run record, and the small job of each rollout, which refers to the run record. */
 import { z } from 'zod';
+import { AgentConfig } from './agentconfig.ts';
 import { MOST, tooMany } from './bounds.ts';
 import { RunForecast } from './forecast.ts';
 import { Needs } from './needs.ts';
 import { RewardWeights } from './rewardparts.ts';
-import { AgentConfig, EvaluationConfig, PolicyConfig, RewardChoice, SandboxConfig } from './runconfig.ts';
+import { EvaluationConfig, PolicyConfig, RewardChoice, SandboxConfig } from './runconfig.ts';
 import { setting } from './setting.ts';
 import { BranchPoint } from './trajectory.ts';
 import { mostGroups, problemOfUntil, startedGroups, Until } from './until.ts';

@@ -33,8 +33,6 @@ export function keysFor(prefix: string) {
     secret: (name: string) => key('secret', name),
     /** String | 10 s (maintenance), 60 s (evaluations for several rollouts), renewed | holder of a lease. */
     lease: (name: string) => key('lease', name),
-    /** Hash | 30 days after the last judged rollout of AGENT | `family/instance`, `family/*`, `*` → running means of seconds, tokens and turns. */
-    history: (agent: string) => key('history', agent),
     /** Hash | 7 days after the last finding | tree → finding of its control evaluation (JSON). */
     control: (conditions: string) => key('control', conditions),
     /** String | 10 min after a problem, else 24 h | finding of a probe of endpoints (JSON). */
@@ -52,8 +50,6 @@ export function keysFor(prefix: string) {
     versions: (kind: string) => key('versions', kind),
     /** Hash | ttl of the last run to commit | counters of one policy version. */
     versionTotals: (kind: string, version: string) => key('versions', kind, version),
-    /** Hash | 90 days after the last commit | instance → JSON of version, usable and passed rollouts, for its newest 4 policy versions. */
-    passes: (policy: string, family: string) => key('passes', policy, family),
     /** BullMQ | as BullMQ removes it | BullMQ's own keys of one queue. */
     queue: (name: string, part: string) => key(name, part),
     run: (id: string) => runKeys(key, id),
@@ -65,11 +61,19 @@ export function keysFor(prefix: string) {
     /** Hash | 30 days after the last change | run id → rollouts of a caller in this run. */
     quota: (caller: string) => key('quota', caller),
     calls: callKeys(key),
+    ...memoryKeys(key),
     ...artifactKeys(key),
   };
 }
 
 type Key = (...parts: string[]) => string;
+
+const memoryKeys = (key: Key) => ({
+  /** Hash | 30 days after the last judged rollout of AGENT | `family/instance`, `family/*`, `*` → running means of seconds, tokens and turns. */
+  history: (agent: string) => key('history', agent),
+  /** Hash | 90 days after the last commit | instance → JSON of version, usable and passed rollouts, for its newest 4 policy versions. */
+  passes: (policy: string, family: string) => key('passes', policy, family),
+});
 
 const artifactKeys = (key: Key) => ({
   /** String | `artifact_ttl_seconds` | one artifact, compressed. */

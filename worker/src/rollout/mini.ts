@@ -1,10 +1,11 @@
 /** Opens the agent `mini` for a rollout: follows the policy, binds an endpoint, and records the pace of the policy. */
-import { type PolicyConfig, picturesRefusedBy, RolloutFailure } from '@swefarm/shared';
+import { type PolicyConfig, picturesRefusedBy, type RecordedTurn, RolloutFailure } from '@swefarm/shared';
 import type { Permit } from '../admission/admission.ts';
+import type { PolicyOfLines } from '../agent/agent.ts';
 import { unionOf } from '../agent/deadline.ts';
 import { runMiniAgent } from '../agent/loop.ts';
 import { openPolicy } from '../agent/policy/policy.ts';
-import { openReplay } from '../agent/replay.ts';
+import { openReplay, type Replay } from '../agent/replay.ts';
 import type { Task } from './context.ts';
 import { openFeedback } from './feedback.ts';
 import { type OpenedAgent, recordTurn, showTurn } from './openedagent.ts';
@@ -29,13 +30,7 @@ export async function openMini(
   const pause = stack.use(unionOf(followed.pause, ...(permit ? [permit.pause] : [])));
   const policy = stack.use(openPolicy(run.policy, policyDeps(task, { ...followed, pause }, permit)));
   const pace = openPace(task, policy);
-  const { branch_of: branch } = run;
-  if (branch && task.patch === null)
-    throw new RolloutFailure(
-      'instance_invalid',
-      `the turns of ${branch.rollout_id} did not come with the job`,
-    );
-  const recorded = await task.turns.read(branch ? task.patch : null);
+  const recorded = await recordedTurns(task);
   let clockPause = policy.pause;
   const owned = stack.move();
   let feedback: ReturnType<typeof openFeedback> = null;
@@ -43,19 +38,7 @@ export async function openMini(
     async work(sandbox) {
       const { container, shell } = sandbox;
       feedback = openFeedback(task, sandbox);
-      const replay = openReplay(policy, {
-        turns: recorded,
-        mostSeconds: run.agent.time_limit,
-        onRecord: (turn) => task.turns.add(turn),
-        onOver(seconds) {
-          services.metrics.replays.inc({ end: 'continued' });
-          services.metrics.replayedTurns.inc(recorded.length);
-          task.log.info(
-            { turns: recorded.length, seconds },
-            'recorded turns replayed: the rollout continues',
-          );
-        },
-      });
+      const replay = replayOf(task, policy, recorded);
       clockPause = replay.policy.pause;
       const end = await runMiniAgent(
         { instance, config, workdir: container.workdir },
@@ -65,7 +48,7 @@ export async function openMini(
           signal,
           ...(feedback ? { onSubmit: feedback.judge } : {}),
           beforeTurn(trajectory) {
-            if (branch) trajectory.branch_of = branch;
+            if (run.branch_of) trajectory.branch_of = run.branch_of;
             replay.beforeTurn(trajectory);
             staleness.check();
           },
@@ -85,6 +68,33 @@ export async function openMini(
     [Symbol.dispose]: () => owned.dispose(),
   };
 }
+
+/** Returns the turns to replay: those that a branch shares, or those of an earlier attempt. */
+async function recordedTurns({ run, patch, turns }: Task): Promise<readonly RecordedTurn[]> {
+  const { branch_of: branch } = run;
+  if (branch && patch === null)
+    throw new RolloutFailure(
+      'instance_invalid',
+      `the turns of ${branch.rollout_id} did not come with the job`,
+    );
+  return await turns.read(branch ? patch : null);
+}
+
+const replayOf = (
+  { run, services: { metrics }, turns, log }: Task,
+  policy: PolicyOfLines,
+  recorded: readonly RecordedTurn[],
+): Replay =>
+  openReplay(policy, {
+    turns: recorded,
+    mostSeconds: run.agent.time_limit,
+    onRecord: (turn) => turns.add(turn),
+    onOver(seconds) {
+      metrics.replays.inc({ end: 'continued' });
+      metrics.replayedTurns.inc(recorded.length);
+      log.info({ turns: recorded.length, seconds }, 'recorded turns replayed: the rollout continues');
+    },
+  });
 
 /** `submit` refuses runs whose pictures cannot be sent. This function refuses such runs that another software version submitted. */
 function requireShownPictures({ run, instance }: Task, policy: PolicyConfig): void {
