@@ -35,14 +35,15 @@ export function branchRun(
     throw new UsageError(
       `--at ${turn}: ${rolloutId} has ${length} turns, and the last one ended it: give a number from 1 to ${length - 1}`,
     );
+  const { forecast: _, ...settings } = run;
   const record: RunRecord = {
-    ...run,
+    ...settings,
     needs: Math.max(run.needs, BRANCHES),
     run_id: newId(),
     created_at: new Date().toISOString(),
     dataset: { ...run.dataset, instances: 1 },
     group_size: branches,
-    ...{ oversample: 0, refills: 0, min_group: null, deadline_at: null, open: false },
+    ...{ oversample: 0, refills: 0, min_group: null, deadline_at: null, open: false, until: null },
     branch_of: { rollout_id: rolloutId, turn },
   };
   const text = textOfTurns(recordedTurns(trajectory, turn), { replay: null }).toString('utf8');

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Farm } from '../src/index.ts';
+import { type Farm, PolicyConfig } from '../src/index.ts';
 import { testFarm, testInstance, testResult, testRun } from './farm.ts';
 
 const ITEM = 'a__b.c-1';
@@ -67,4 +67,18 @@ test('a mean forgets old rollouts beyond its largest weight', async () => {
   expect(own?.count).toBe(400);
   expect(own?.seconds).toBeGreaterThan(98);
   expect(prior?.seconds).toBeCloseTo(77.5, 0);
+});
+
+test('a branch counts neither in the history nor in the pass rates of its instance', async () => {
+  await using farm = await testFarm();
+  const policy = PolicyConfig.parse({ urls: ['http://p/v1'], model: 'm' });
+  const run = testRun({ policy });
+  await farm.runs.create(run, [testInstance(ITEM)]);
+  const counted = { family, seconds: secondsOf(10, 0) };
+  await farm.commit(run, testResult(run.run_id, 0, counted));
+  const branch_of = { rollout_id: `${run.run_id}.${ITEM}.0`, turn: 3 };
+  await farm.commit(run, testResult(run.run_id, 1, { ...counted, branch_of }));
+  expect(await readOf(farm, run.agent, ITEM)).toMatchObject({ own: { count: 1 }, prior: { count: 1 } });
+  const passes = await farm.passes.read(policy, family);
+  expect([...passes.values()]).toMatchObject([[[expect.any(String), 1, expect.any(Number)]]]);
 });

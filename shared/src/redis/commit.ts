@@ -104,9 +104,16 @@ function keysOf(keys: Store['keys'], run: CommitRun, result: Result, version: st
   ];
 }
 
-/** Returns the key of the pass rates that a result changes; null: the rollout asks no policy, or no worker read its instance. */
-const passesKey = (keys: Store['keys'], { policy }: CommitRun, { family }: Result): string | null =>
-  policy && family !== undefined ? keys.passes(passesName(policy), family) : null;
+/**
+ * Returns the key of the pass rates that a result changes; null: the rollout asks no policy, no worker read its instance, or it is a branch,
+ * whose chance of a success is that behind its shared turns.
+ */
+const passesKey = (
+  keys: Store['keys'],
+  { policy }: CommitRun,
+  { family, branch_of }: Result,
+): string | null =>
+  policy && family !== undefined && !branch_of ? keys.passes(passesName(policy), family) : null;
 
 /** Throws for a result that readers would refuse, because entries of the stream cannot be changed. */
 function refuseUnreadable({ rollout_id }: Result, text: string): void {

@@ -48,7 +48,8 @@ const fieldOf = (family: string, instanceId: string): string => `${family}/${ins
 /** Returns the argument of history.lua for a result; '' if the result has no history. */
 export function historyNote(result: Result): string {
   const { outcome, family, instance_id, tokens, turns } = result;
-  if (outcome !== 'judged' || family === undefined) return '';
+  // A branch plays a part of a rollout.
+  if (outcome !== 'judged' || family === undefined || result.branch_of) return '';
   const { sandbox, agent, patch, evaluation, image, total } = result.seconds;
   // The total of an attempt that resumed earlier work does not contain the agent.
   const seconds = Math.max(LEAST_SECONDS, sandbox + agent + patch + evaluation, total - image);
