@@ -79,7 +79,7 @@ export { MOST } from './records/bounds.ts';
 export { AgentCard, Dialect } from './records/card.ts';
 export { InstanceEnvironment, SetupStep, Step } from './records/environment.ts';
 export { RunForecast } from './records/forecast.ts';
-export { type AttemptName, newId, parseRolloutId, rolloutId } from './records/ids.ts';
+export { type AttemptName, idOf, newId, parseRolloutId, rolloutId } from './records/ids.ts';
 export { brokenBecause, DatasetFamily, Instance, InstanceHealth } from './records/instance.ts';
 export { RolloutJob, RunRecord, startedGroup, startedRollouts } from './records/job.ts';
 export {

@@ -1,5 +1,4 @@
 /** Submits a run over HTTP, or forecasts it: `POST /v1/runs`. */
-import { createHash } from 'node:crypto';
 import { chosenSha256 } from '@swefarm/datasets';
 import { weightWarnings } from '@swefarm/grading';
 import {
@@ -14,7 +13,7 @@ import {
   submit,
   withShownPictures,
 } from '@swefarm/runs';
-import { newId, RunForecast, type RunRecord, startedRollouts, UsageError } from '@swefarm/shared';
+import { idOf, newId, RunForecast, type RunRecord, startedRollouts, UsageError } from '@swefarm/shared';
 import { findPrice, NO_PRICE, withPrice } from '@swefarm/trajectories';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -118,11 +117,8 @@ export async function submitRun(deps: RouteDeps, request: SubmissionRequest) {
   };
 }
 
-/** Returns the run id of a caller's idempotency key. The id begins with a letter. */
-const runIdFrom = (caller: string, key: string): string =>
-  `k${BigInt(`0x${createHash('sha256').update(`${caller}\n${key}`).digest('hex')}`)
-    .toString(36)
-    .slice(0, 20)}`;
+/** Returns the run id of a caller's idempotency key. */
+const runIdFrom = (caller: string, key: string): string => idOf('k', `${caller}\n${key}`);
 
 /** Stores the API key of the policy, and returns the record with the name of the stored key (null: no key). */
 async function withKey(

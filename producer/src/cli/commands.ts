@@ -29,6 +29,7 @@ const SUMMARIES = {
   drain:
     'stop the claims of a node; its rollouts may finish within the grace period, then other nodes run them',
   policy: 'show and set which weights are served where, and whether they can be asked now',
+  'follow-policy': 'validate a policy while it is trained: queue a run of a dataset for each nth version',
   health:
     'evaluate the gold patch and the untouched tree of each instance, and record which instances are broken',
   dataset: 'look at datasets, choose rows, convert them',
@@ -64,6 +65,7 @@ const SOURCES: Readonly<Record<keyof typeof SUMMARIES, () => Promise<Declaration
   resume: async () => (await import('./control.ts')).resume,
   drain: async () => (await import('./control.ts')).drain,
   policy: async () => (await import('./policy.ts')).policy,
+  'follow-policy': async () => (await import('./followpolicy.ts')).followPolicy,
   health: async () => (await import('./health.ts')).health,
   dataset: async () => (await import('./dataset.ts')).dataset,
   images: async () => (await import('./images.ts')).images,

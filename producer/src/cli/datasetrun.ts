@@ -66,7 +66,7 @@ export async function readDatasetRun<O extends DatasetRunValues>(
  * @throws UsageError; UnusableError for endpoints that do not fit the run
  */
 export async function checkOnFarm(
-  { o, config }: DatasetRun,
+  { o, config }: { o: PrepareValues; config: ProducerConfig },
   prepared: PreparedRun,
   farm: Farm,
   { isNew, signal }: { isNew: boolean; signal: AbortSignal },

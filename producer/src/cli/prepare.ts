@@ -39,7 +39,7 @@ export type PreparedRun = {
 
 /** Reads and checks flags, files and rows without changing anything. Throws UsageError. */
 export async function prepareRun(
-  o: PrepareValues & CollectionValues,
+  o: PrepareValues & Partial<CollectionValues>,
   config: ProducerConfig,
   stored: RunRecord | null,
   signal: AbortSignal,

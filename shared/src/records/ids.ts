@@ -1,4 +1,5 @@
 /** Makes and parses ids. An id has lower-case letters and digits and begins with a letter, to be valid in queue, label and file names. */
+import { createHash } from 'node:crypto';
 import { customAlphabet } from 'nanoid';
 import { SwefarmError } from '../failures/errors.ts';
 
@@ -7,6 +8,13 @@ const tail = customAlphabet('0123456789abcdefghijklmnopqrstuvwxyz', 11);
 
 /** Returns a new id of 12 characters. */
 export const newId = (): string => letters() + tail();
+
+/** Returns the id that belongs to a text: `letter` and 20 characters of its hash. */
+export const idOf = (letter: string, text: string): string =>
+  letter +
+  BigInt(`0x${createHash('sha256').update(text).digest('hex')}`)
+    .toString(36)
+    .slice(0, 20);
 
 /** Returns `run.instance.index`. Instance ids may contain dots. */
 export const rolloutId = (runId: string, instanceId: string, index: number): string =>
