@@ -5,6 +5,7 @@ import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
 import type { PageDetail } from '../../src/page/data.ts';
 import { duration, integer, moment, words } from './format.ts';
 import { Mark } from './mark.tsx';
+import { nameOf, toRollout } from './route.ts';
 import { stateOf } from './rows.ts';
 
 export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) {
@@ -43,6 +44,7 @@ export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) 
             ` · token ids ${trajectory.contiguous ? 'contiguous' : 'not contiguous'}`}
         </p>
       )}
+      {result && <Origin result={result} />}
       {result?.agent && <Agent agent={result.agent} />}
       {result?.failure && (
         <p className="notice bad">
@@ -65,6 +67,36 @@ export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) 
         </details>
       )}
     </section>
+  );
+}
+
+/** What the rollout has from others: shared turns, turns of an earlier attempt, a verdict. */
+function Origin({ result }: { result: NonNullable<PageDetail['result']> }) {
+  const { branch_of: branch, replay, graded_by: grader } = result;
+  const replayed = replay && (branch ? replay.turns - branch.turn : replay.turns);
+  return (
+    <>
+      {branch && (
+        <p className="dim">
+          branch of <a href={toRollout(branch.rollout_id)}>{terminalSafe(nameOf(branch.rollout_id))}</a>{' '}
+          behind turn {branch.turn}
+        </p>
+      )}
+      {replay?.differed_at != null && (
+        <p className="dim">
+          began anew: turn {replay.differed_at} of an earlier attempt observed something else in a fresh
+          sandbox
+        </p>
+      )}
+      {replay && replay.differed_at === null && (replayed ?? 0) > 0 && (
+        <p className="dim">continued behind turn {replay.turns}, which an earlier attempt recorded</p>
+      )}
+      {grader && (
+        <p className="dim">
+          same patch as <a href={toRollout(grader)}>{terminalSafe(nameOf(grader))}</a>, which was graded
+        </p>
+      )}
+    </>
   );
 }
 
