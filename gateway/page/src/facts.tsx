@@ -52,21 +52,25 @@ export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) 
           {terminalSafe(result.failure.message)}
         </p>
       )}
-      {attempts.length > 1 && (
-        <details>
-          <summary>{attempts.length} attempts</summary>
-          <ul>
-            {attempts.map((one) => (
-              <li key={one.attempt}>
-                {one.attempt}: {moment(one.claimed_at)} on {one.node},{' '}
-                {one.end ? words(one.end.class) : 'end unknown'}
-                {one.end?.cause ? `: ${terminalSafe(one.end.cause)}` : ''}
-              </li>
-            ))}
-          </ul>
-        </details>
-      )}
+      {attempts.length > 1 && <Attempts attempts={attempts} />}
     </section>
+  );
+}
+
+function Attempts({ attempts }: Pick<PageDetail, 'attempts'>) {
+  return (
+    <details>
+      <summary>{attempts.length} attempts</summary>
+      <ul>
+        {attempts.map((one) => (
+          <li key={one.attempt}>
+            {one.attempt}: {moment(one.claimed_at)} on {one.node},{' '}
+            {one.end ? words(one.end.class) : 'end unknown'}
+            {one.end?.cause ? `: ${terminalSafe(one.end.cause)}` : ''}
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }
 
