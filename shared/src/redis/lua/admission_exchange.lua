@@ -27,8 +27,8 @@ for i = 6, #ARGV, 3 do
   local id = ARGV[i]
   redis.call('ZADD', KEYS[4], now + ARGV[3], id)
   if ARGV[i + 1] == '1' then
-    -- The lease may have expired in an outage; the rollout has been playing all the time.
-    redis.call('ZADD', KEYS[2], 'NX', now, id)
+    -- The lease may have expired in an outage, and others have the slot since: the rollout is behind those admitted in this millisecond.
+    redis.call('ZADD', KEYS[2], 'NX', now + 0.99, id)
     redis.call('ZREM', KEYS[3], id)
   elseif not redis.call('ZSCORE', KEYS[2], id) then
     redis.call('ZADD', KEYS[3], 'NX', ARGV[i + 2] * 1e14 + now, id)
