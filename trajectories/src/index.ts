@@ -70,7 +70,7 @@ export { plainJson } from './output/plainjson.ts';
 export { type Profile, profileOf } from './output/profile.ts';
 export { renderReward } from './output/renderreward.ts';
 export { Replacements } from './output/replacements.ts';
-export { type RewardRule, rewardFields, withoutReward } from './output/rewardfields.ts';
+export { type RewardRule, rewardFields, withReward } from './output/rewardfields.ts';
 export { type GroupSummary, type Summary, summarise } from './output/summary.ts';
 export { type Column, GAP, middle, renderTable } from './output/table.ts';
 export {

@@ -7,7 +7,7 @@ import {
   type RewardRule,
   resultRows,
   rewardFields,
-  withoutReward,
+  withReward,
 } from '@swefarm/trajectories';
 
 export type LostEvaluations = {
@@ -95,8 +95,7 @@ export function mergeEvaluation(old: OutputLine, fresh: OutputLine, rule: Reward
     ...(reward_components ? { reward_components } : {}),
   };
   return {
-    ...withoutReward(old),
-    ...rewardFields(facts, rule, old.failure?.attempts ?? 1),
+    ...withReward(old, rewardFields(facts, rule, old.failure?.attempts ?? 1)),
     reward_table: fresh.reward_table,
     facts,
     report: fresh.report,

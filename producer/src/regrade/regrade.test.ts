@@ -25,7 +25,10 @@ const PARTS = { resolved: 1, invalid_patch: 0, turns: 3, submitted: 1 };
 
 test('the same rules change nothing but the name of the table', () => {
   const line = aLine({ facts: facts({ turns: 3 }), reward_parts: PARTS });
-  expect(rewardLineAgain(line, null, none)).toEqual({ ...line, reward_table: TABLE });
+  const again = rewardLineAgain(line, null, none);
+  expect(again).toEqual({ ...line, reward_table: TABLE });
+  // An unchanged output is equal byte for byte.
+  expect(Object.keys(again ?? {})).toEqual(Object.keys({ ...line, reward_table: TABLE }));
 });
 
 test('an override decides about what the table would have graded', () => {

@@ -12,7 +12,7 @@ import {
   type RewardRule,
   rewardFields,
   summariseReport,
-  withoutReward,
+  withReward,
 } from '@swefarm/trajectories';
 import type { StoredLog } from './sources.ts';
 
@@ -77,8 +77,7 @@ export function rewardLineAgain(
   // For the same failure, the stored message of the worker is more detailed.
   const same = line.failure !== null && fresh.failure?.class === line.failure.class;
   return {
-    ...withoutReward(line),
-    ...fresh,
+    ...withReward(line, fresh),
     ...(same ? { failure: line.failure, reward_row: line.reward_row } : {}),
     facts,
     report: report ? summariseReport(report) : line.report,
@@ -87,7 +86,10 @@ export function rewardLineAgain(
 }
 
 /** Returns the facts with the counts that lines of earlier versions have outside of their facts. */
-function withCounts({ report, turns, facts: _facts, ...line }: OutputLine, facts: RewardFacts): RewardFacts {
-  const tests = report && { fail_to_pass: report.fail_to_pass, pass_to_pass: report.pass_to_pass };
-  return { ...(line.exit_status === null ? {} : { turns }), ...tests, ...facts };
+function withCounts({ report, turns, exit_status }: OutputLine, facts: RewardFacts): RewardFacts {
+  const outside = {
+    ...(exit_status === null ? {} : { turns }),
+    ...(report && { fail_to_pass: report.fail_to_pass, pass_to_pass: report.pass_to_pass }),
+  };
+  return { ...facts, ...Object.fromEntries(Object.entries(outside).filter(([name]) => !(name in facts))) };
 }

@@ -5,10 +5,12 @@ import { FAILURES, type Result, type RewardFacts, type RunRecord, UsageError } f
 /** What a run says about its rewards; runs of earlier versions have no weights. */
 export type RewardRule = Partial<Pick<RunRecord['reward'], 'overrides' | 'weights'>>;
 
-type RewardField = 'reward_components' | 'reward_parts';
+/** Fields that not every reward has. */
+const OPTIONAL = ['reward_components', 'reward_parts'] as const;
+type RewardField = (typeof OPTIONAL)[number];
 
 /**
- * Returns the reward table's decision on these facts as fields of a line. Add them to the result of {@link withoutReward}.
+ * Returns the reward table's decision on these facts as fields of a line. Add them by {@link withReward}.
  * @throws UsageError for facts of an older version that lack what the weights need
  */
 export function rewardFields(
@@ -35,8 +37,12 @@ export function rewardFields(
   };
 }
 
-/** Removes the fields of a reward that {@link rewardFields} does not always replace. */
-export function withoutReward<L extends Pick<Result, RewardField>>(line: L): Omit<L, RewardField> {
-  const { reward_components: _components, reward_parts: _parts, ...rest } = line;
-  return rest;
+/** Returns the line with a reward of {@link rewardFields}; its fields keep their order. */
+export function withReward<L extends Pick<Result, RewardField>>(
+  line: L,
+  reward: ReturnType<typeof rewardFields>,
+) {
+  const rewarded = { ...line, ...reward };
+  for (const field of OPTIONAL) if (!(field in reward)) delete rewarded[field];
+  return rewarded;
 }
