@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Container, ContainerState, Runtime } from '@swefarm/sandbox';
 import { findInit } from '@swefarm/sandbox';
-import { type FailureClass, RolloutFailure } from '@swefarm/shared';
+import { type FailureClass, poll, RolloutFailure } from '@swefarm/shared';
 import { replacing } from './scene.ts';
 
 type Role = 'agent' | 'evaluation';
@@ -39,13 +39,14 @@ export const noControl = (inner: (runtime: Runtime) => Runtime) => (runtime: Run
 
 type Strike = (container: Container, runtime: Runtime) => Promise<unknown>;
 /** Kills process 1 from outside, as an operator or the kernel does. */
-export const killed: Strike = async ({ id }) => {
-  const pid = await findInit(id);
-  if (pid !== null) {
-    process.kill(pid, 'SIGKILL');
+export const killed: Strike = async ({ id }, runtime) => {
+  if (runtime.name === 'docker') {
+    execFileSync('docker', ['kill', id], { stdio: 'ignore' });
     return;
   }
-  execFileSync('docker', ['kill', id], { stdio: 'ignore' });
+  // On a busy machine one search may miss the process.
+  const pid = await poll(() => findInit(id), { tries: 30, pauseMs: 100 });
+  if (pid !== null) process.kill(pid, 'SIGKILL');
 };
 export const removed: Strike = ({ id }, runtime) => runtime.remove(id);
 
