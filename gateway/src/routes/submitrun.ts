@@ -96,11 +96,12 @@ export async function submitRun(deps: RouteDeps, request: SubmissionRequest) {
   requireWithinCeilings(keyless, config, 'run.');
   requireRunSize(keyless, config);
   const described = priced(deps, keyless);
-  const forecast = await forecastRun(farm, described, instances);
-  if (request.query.plan === 'true') return { forecast: namingFields(() => requireForecast(forecast)) };
+  const stored = await farm.runs.get(runId);
+  const isPlan = request.query.plan === 'true';
+  const forecast = isPlan || !stored ? await forecastRun(farm, described, instances) : undefined;
+  if (isPlan) return { forecast: namingFields(() => requireForecast(forecast)) };
   // The key is stored after the checks of the request, so that a bad request leaves no key in Redis.
   const record = await withKey(deps, { ...described, forecast }, caller, operator, run);
-  const stored = await farm.runs.get(runId);
   if (stored) requireSame(stored, record);
   const warnings = stored ? [] : weightWarnings(record.reward.weights);
   for (const warning of warnings) deps.log.warn({ caller: caller.name, run: runId }, warning);
