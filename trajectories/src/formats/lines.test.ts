@@ -1,15 +1,12 @@
 /** What each format writes for a rollout whose agent has several lines. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ArtifactContent, InstalledAgent } from '@swefarm/shared';
-import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
+import type { InstalledAgent } from '@swefarm/shared';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { expect, test } from 'vitest';
-import { BRANCHED, trajectoryOfLines } from '../../test/lines.ts';
+import { exportedFile, rowsIn } from '../../test/exportedfile.ts';
 import { aResult } from '../../test/result.ts';
 import type { LineChoice } from '../export/lines.ts';
-import { exportedRollout } from '../export/rollout.ts';
-import { outputLine } from '../output/line.ts';
 import { EXPORT_FORMATS } from './registry.ts';
 
 const AGENT: InstalledAgent = {
@@ -17,27 +14,9 @@ const AGENT: InstalledAgent = {
   ...{ masked: { abandoned: 1 }, requests: 8, whole: 3, repeated: 0, repaired: 0, refused: 0 },
 };
 
-const trajectory = trajectoryOfLines(BRANCHED);
-const content = { trajectory, patch: 'p', report: null, test_log: null } as unknown as ArtifactContent;
-const line = outputLine(aResult({ agent: AGENT, turns: 7 }), { patch: 'p', report: null });
-const ROLLOUT = exportedRollout({ line, content, sample: 0, instance: null, model: null, exportedBy: 'x' });
-
-async function exported(format: string, lines: LineChoice): Promise<string> {
-  const known = EXPORT_FORMATS[format];
-  if (!known) throw new Error(`no format ${format}`);
-  const path = join(temporaryFolder('lines'), 'out');
-  const request = { path, form: known.forms[0] ?? '', samples: 1, lines, fingerprint: 'x' };
-  await using writer = await known.open(request);
-  await writer.write(ROLLOUT);
-  await writer.finish();
-  return path;
-}
-
-const rowsIn = async (path: string) =>
-  (await readFile(path, 'utf8'))
-    .trimEnd()
-    .split('\n')
-    .map((text) => JSON.parse(text));
+const RESULT = aResult({ agent: AGENT, turns: 7 });
+const exported = (format: string, lines: LineChoice): Promise<string> =>
+  exportedFile(format, RESULT, { lines });
 
 type Read = Record<string, unknown>;
 const parquetIn = async (path: string): Promise<Read[]> =>

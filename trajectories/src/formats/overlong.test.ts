@@ -1,40 +1,17 @@
 /** What each format with a mask writes for a rollout that a token limit cut. */
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ArtifactContent } from '@swefarm/shared';
 import { bareFacts } from '@swefarm/testkit';
-import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { expect, test } from 'vitest';
-import { BRANCHED, trajectoryOfLines } from '../../test/lines.ts';
+import { exportedFile, rowsIn } from '../../test/exportedfile.ts';
 import { aResult } from '../../test/result.ts';
-import { exportedRollout } from '../export/rollout.ts';
-import { outputLine } from '../output/line.ts';
 import { EXPORT_FORMATS } from './registry.ts';
 
-const trajectory = trajectoryOfLines(BRANCHED);
-const content = { trajectory, patch: 'p', report: null, test_log: null } as unknown as ArtifactContent;
-
 /** Exports a rollout whose last answer was cut, or a whole one, with masks of overlong rollouts. */
-async function exported(format: string, cut: boolean, maskOverlong = true): Promise<string> {
-  const known = EXPORT_FORMATS[format];
-  if (!known) throw new Error(`no format ${format}`);
+function exported(format: string, cut: boolean, maskOverlong = true): Promise<string> {
   const result = aResult({ exit_status: 'time_limit', facts: bareFacts({ cut_by_token_limit: cut }) });
-  const line = outputLine(result, { patch: 'p', report: null });
-  const rollout = exportedRollout({ line, content, sample: 0, instance: null, model: null, exportedBy: 'x' });
-  const path = join(temporaryFolder('overlong'), 'out');
-  const request = { path, form: known.forms[0] ?? '', samples: 1, lines: 'main' as const, fingerprint: 'x' };
-  await using writer = await known.open({ ...request, maskOverlong });
-  await writer.write(rollout);
-  await writer.finish();
-  return path;
+  return exportedFile(format, result, { lines: 'main', maskOverlong });
 }
-
-const rowsIn = async (path: string) =>
-  (await readFile(path, 'utf8'))
-    .trimEnd()
-    .split('\n')
-    .map((text) => JSON.parse(text));
 
 test('the formats with masks are those of trainers', () => {
   const masking = Object.entries(EXPORT_FORMATS).flatMap(([name, { masks }]) => (masks ? [name] : []));
