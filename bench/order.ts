@@ -25,7 +25,7 @@ type Ratios = { p50: number; worst: number };
 type OrderRow = {
   nodes: number;
   slots: number;
-  /** Whether the longest rollout alone decides the ideal time, as a share of the steps. */
+  /** Share of the steps whose ideal time is that of the longest rollout alone. */
   bound_by_longest: number;
   given: Ratios;
   longest: Ratios;

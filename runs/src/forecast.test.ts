@@ -63,7 +63,7 @@ test('a forecast without workers has no time, and one without history has no tok
   expect(await of(farmOf({}, null))).toMatchObject({ unknown: 1, seconds: null, tokens: null });
 });
 
-test('a call that is expected to take long is queued before others, by a bounded number', async () => {
+test('a call that takes long is queued before others, a bounded number', async () => {
   const farm = asFarm(farmOf({ short: history(1), long: history(300), usual: history(30) }, history(30)));
   const leads = ['short', 'usual', 'new', 'long'].map((id) => leadOf(farm, bareRun(), named(id)));
   expect(await Promise.all(leads)).toEqual([-512, 0, 0, 512]);

@@ -19,7 +19,7 @@ const SEED = 1;
 const RUNS = 200;
 const MOST_SIMULATED = 400_000;
 const [LOW, HIGH] = [0.05, 0.95];
-/** Lead of a rollout that is expected to take twice as long as others, in rollouts; also the largest lead. */
+/** Number of waiting rollouts before which one is queued that is expected to take twice as long as others; also the maximum. */
 const LEAD = 512;
 
 type Named = Pick<Instance, 'instance_id' | 'family'>;

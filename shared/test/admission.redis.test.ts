@@ -39,7 +39,7 @@ test('all wait until the pool has a state, then as many play as its limit allows
   expect(await ask('c', 'd', 'e')).toMatchObject({ limit: null, known: true, playing: 4, waiting: 0 });
 });
 
-test('workers share the limit; a lower class is admitted first, then the first that came', async () => {
+test('workers share the limit; the lower class goes first, then who came first', async () => {
   await using farm = await testFarm();
   await farm.admissions.setState('p', state(2));
   const first = await farm.admissions.exchange('p', [member('a'), member('b'), member('c')], 0);
@@ -83,7 +83,7 @@ test('a lower limit suspends the rollouts that were admitted last, and they play
   expect(permissions).toEqual(['play', 'play', 'suspended', 'wait', 'wait']);
 });
 
-test('the rollouts of a dead worker free their slots, and one that played on plays again', async () => {
+test('rollouts of a dead worker free their slots; one that played on returns', async () => {
   const config = testConfig();
   await using farm = await openFarm(config, 'producer');
   const send = rawRedis(farm);

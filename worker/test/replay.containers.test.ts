@@ -119,7 +119,7 @@ async function rollout(at?: [turn: number, command: string], agent: object = {})
 const TREE =
   'find . -path ./.git -prune -o -type f -exec sha256sum {} + | sort | sha256sum; git status --short';
 
-test('8 branches behind turn 10 have its ids and its tree, and do not count its tokens', async () => {
+test('8 branches behind turn 10 have its ids and tree, and not its tokens', async () => {
   const at = await rollout([11, TREE]);
   await at.play();
   const first = await at.result();

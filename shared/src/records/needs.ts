@@ -6,9 +6,8 @@
 import { z } from 'zod';
 
 /**
- * The highest level that this version understands; 1 is version 0.1.0; 2 adds agents that come as programs, and files and clocks of sessions; 3 adds
- * toolsets, prompt sets, feedback on submits, weights of rewards, branches and
- * runs that draw their groups.
+ * The highest level that this version understands: 1 is version 0.1.0; 2 adds agents that come as programs, and files and clocks of sessions;
+ * 3 adds toolsets, prompt sets, feedback on submits, weights of rewards, branches, and runs that draw their groups.
  */
 export const UNDERSTOOD = 3;
 

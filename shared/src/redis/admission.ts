@@ -51,7 +51,7 @@ export type PoolCounts = { limit: number | null; playing: number; waiting: numbe
 /** A pool with its state, which is null for a pool with a fixed limit, and while no worker has polled the endpoints. */
 export type AdmissionPool = PoolCounts & { pool: string; state: AdmissionState | null };
 
-/** Life time of the lease of a rollout: longer than a lock of the queue, as workers renew each second. */
+/** Life time of a rollout's lease in milliseconds, as long as a lock of the queue. Workers renew it each second. */
 const LEASE_MS = 20_000;
 const POOL_LIFE_S = 24 * 3600;
 /** Time after the last exchange for which a pool is listed, in milliseconds. */

@@ -92,7 +92,7 @@ export type AgentDeps = {
   beforeTurn?: (trajectory: Trajectory) => void;
   /** Called with each recorded answer, before its commands run. */
   onAnswer?: (trajectory: Trajectory) => void;
-  /** Judges a submit before the last one; null: the submit ends the rollout. The agent's clock stands still meanwhile. */
+  /** Judges a submit that need not be the last; null: it ends the rollout. The agent's clock stands still meanwhile. */
   onSubmit?: (submission: string | null) => Promise<Feedback | null>;
   /** Called after each turn to publish progress and record the trace. */
   onTurn?: (trajectory: Trajectory) => void;

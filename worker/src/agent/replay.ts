@@ -8,7 +8,7 @@ import type { AgentDeps, ContextOverflow, LineReply, LineRequest, Policy, Policy
 import type { Pause } from './deadline.ts';
 import { isSameObservation } from './sameobservation.ts';
 
-/** The replay of a turn does not observe what was recorded; `turn` counts from 1. */
+/** A replayed turn does not observe what was recorded; `turn` counts from 1. */
 export class ReplayDiffers extends Error {
   override readonly name = 'ReplayDiffers';
   readonly turn: number;

@@ -19,7 +19,7 @@ export type RolloutState = Disposable &
     readonly signal: AbortSignal;
     remainingSeconds(): number;
     malformedAnswers: number;
-    /** Runs work whose time does not count. */
+    /** Runs work during which the agent's clock stands still. */
     stopClock<T>(work: () => Promise<T>): Promise<T>;
     malformedInARow: number;
     /** Whether the history contains an answer with `badArguments` (see `Action` of actions.ts). */

@@ -26,7 +26,7 @@ import { retryUntilAnswered, untilAborted } from './untilanswered.ts';
 type Taken = { by: string; report: Report; log: Buffer | null };
 
 const POLL_MS = 1_000;
-/** Time in ms beyond the time limit of the tests in which another rollout has a verdict, or this one is graded by itself. */
+/** Milliseconds beyond the time limit of the tests after which this rollout no longer waits for another one's verdict. */
 const PATIENCE_MS = 60_000;
 
 /** Returns the hash of a patch and the conditions of its evaluation; null: the rollout is graded by itself. */

@@ -33,7 +33,7 @@ const NOT_REPLAYED: ReadonlySet<FailureClass> = new Set([
   'policy_tokens',
   'bug',
 ]);
-/** Deaths of attempts with one record after which the record may be the cause. */
+/** Number of lost attempts after which the record may be their cause. */
 const MOST_DEATHS = 2;
 
 /** Returns whether the turns of the run's rollouts are recorded. */
@@ -67,7 +67,7 @@ export class AttemptTurns {
   /** How this attempt used an earlier record; null: there was none. */
   replay: Replay | null = null;
 
-  /** Sends no request. */
+  /** The constructor sends no request. */
   constructor(claimed: Claimed, how: Services) {
     this.#claimed = claimed;
     this.#how = how;

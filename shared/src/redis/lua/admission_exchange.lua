@@ -27,7 +27,7 @@ for i = 6, #ARGV, 3 do
   local id = ARGV[i]
   redis.call('ZADD', KEYS[4], now + ARGV[3], id)
   if ARGV[i + 1] == '1' then
-    -- The lease may have expired in an outage, and others have the slot since: the rollout is behind those admitted in this millisecond.
+    -- The lease may have expired in an outage, and another rollout may have the slot: this one ranks behind those of its millisecond.
     redis.call('ZADD', KEYS[2], 'NX', now + 0.99, id)
     redis.call('ZREM', KEYS[3], id)
   elseif not redis.call('ZSCORE', KEYS[2], id) then
