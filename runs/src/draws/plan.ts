@@ -11,6 +11,7 @@ import {
   type Passes,
   Stratum,
   type Until,
+  uniformOf,
 } from '@swefarm/shared';
 
 /** Minimum number of rollouts for a known rate, and the number at which older policy versions are no longer counted. */
@@ -50,7 +51,7 @@ export function planDraws(
   const most = mostGroups({ until }, instances.length);
   while (draws.length < most) {
     const chances = chancesOf(until.curriculum, orders);
-    const stratum = pick(chances, uniform(`${seed}/${draws.length}`));
+    const stratum = pick(chances, uniformOf(`${seed}/${draws.length}`));
     const order = stratum && orders.get(stratum);
     const next = order?.pop();
     if (!order || !next) break;
@@ -110,16 +111,13 @@ function pick(chances: ReadonlyMap<Stratum, number>, at: number): Stratum | null
   return last;
 }
 
-const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-
-/** Returns a number of [0, 1) that the text determines. */
-const uniform = (text: string): number => digest(text).readUIntBE(0, 6) / 2 ** 48;
+const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /** Returns the members in an order that the seed and their ids determine; the last one is drawn first. */
 function shuffled(members: readonly Candidate[], seed: string): Candidate[] {
   const keyed = members.map((member) => ({
     member,
-    key: digest(`${seed}/${member.instance_id}`).toString('hex'),
+    key: digest(`${seed}/${member.instance_id}`),
   }));
   return keyed.sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ member }) => member);
 }

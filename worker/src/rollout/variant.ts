@@ -6,6 +6,7 @@ import {
   parseRolloutId,
   RolloutFailure,
   type RunRecord,
+  uniformOf,
   type Variant,
 } from '@swefarm/shared';
 
@@ -55,8 +56,7 @@ export function variantOf(
 /** Returns a set with the probability of its weight; null if no set has a weight. */
 function drawn<T extends Weighted>(among: readonly T[], seed: readonly string[]): T | null {
   const all = among.reduce((sum, { weight }) => sum + weight, 0);
-  const digest = createHash('sha256').update(JSON.stringify(seed)).digest();
-  let left = (digest.readUIntBE(0, 6) / 2 ** 48) * all;
+  let left = uniformOf(JSON.stringify(seed)) * all;
   for (const one of among) {
     left -= one.weight;
     if (left < 0) return one;
