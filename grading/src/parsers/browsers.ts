@@ -1,7 +1,7 @@
 /** Reads the failures of browser tests as swebench 5.0.2 does (bpmn-js, OpenLayers, ESLint), and the test files of grommet. */
 import { ending, pairs, py, withoutEnd } from '../text/pattern.ts';
 import { fields, isSpace, linesOf, strip } from '../text/pythontext.ts';
-import { type Reader, type Readers, statuses } from './reader.ts';
+import { type Readers, reading } from './reader.ts';
 
 const BPMN = [
   py`2KPhantomJS\s[\d.]+\s\(Linux\s[\d.]+\)\s(.*)`,
@@ -12,16 +12,14 @@ const BPMN = [
 ];
 
 /** Reads lines that end in FAILED. The name is the text between the browser and FAILED, including the blank before FAILED. */
-const bpmnJs: Reader = (log) => {
-  const found = statuses();
+const bpmnJs = reading((log, found) => {
   for (const line of failedLines(log)) {
     for (const browser of BPMN) {
       const name = browser.exec(line)?.at(-1);
       if (name !== undefined) found.set(name, 'FAILED');
     }
   }
-  return found;
-};
+});
 
 /** Yields the lines that end in FAILED and a newline, without the word FAILED. */
 function* failedLines(log: string): Generator<string> {
@@ -39,8 +37,7 @@ const OL_NUMBER = new RegExp(py`(?<![^\n])\s{2}\d+\)`, 'gu');
 const OL_ERROR = /Error:/g;
 const OL_MISMATCH = py`^case\s(.*):\smismatch`;
 
-const openlayers: Reader = (log) => {
-  const found = statuses();
+const openlayers = reading((log, found) => {
   const add = (name: string | undefined): void => {
     if (name !== undefined) found.set(oneLine(name), 'FAILED');
   };
@@ -51,14 +48,12 @@ const openlayers: Reader = (log) => {
   for (const [number, error] of pairs(log, OL_NUMBER, OL_ERROR))
     add(log.slice(number.index + number[0].length, error.index));
   for (const line of linesOf(log)) add(OL_MISMATCH.exec(line)?.[1]);
-  return found;
-};
+});
 
 const ESLINT_HEAD = new RegExp(py`\s{2}\d+\)`, 'gu');
 
 /** The name of a test begins after `  N)` and ends where {@link untilError} finds an error. */
-const eslint: Reader = (log) => {
-  const found = statuses();
+const eslint = reading((log, found) => {
   const pattern = new RegExp(ESLINT_HEAD);
   for (let match = pattern.exec(log); match; match = pattern.exec(log)) {
     const hit = untilError(log, pattern.lastIndex);
@@ -66,8 +61,7 @@ const eslint: Reader = (log) => {
     found.set(oneLine(log.slice(pattern.lastIndex, hit.end)), 'FAILED');
     pattern.lastIndex = hit.next;
   }
-  return found;
-};
+});
 
 const BLANK = py`\s`;
 
@@ -90,8 +84,7 @@ function untilError(log: string, from: number): { end: number; next: number } | 
 const GROMMET_TIME = ending`\s\([\d.]+\s?m?s\)`;
 
 /** Reads `PASS file (3 s)`. A file with both PASS and FAIL counts as passed. */
-const grommet: Reader = (log) => {
-  const found = statuses();
+const grommet = reading((log, found) => {
   for (const [word, status] of [
     ['FAIL', 'FAILED'],
     ['PASS', 'PASSED'],
@@ -100,7 +93,6 @@ const grommet: Reader = (log) => {
     for (const match of log.matchAll(pattern))
       found.set(withoutEnd(strip(match[1] ?? ''), GROMMET_TIME), status);
   }
-  return found;
-};
+});
 
 export const BROWSERS: Readers = { bpmn_js: bpmnJs, eslint, grommet, openlayers };

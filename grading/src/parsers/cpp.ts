@@ -1,14 +1,13 @@
 /** Reads pytest in C++ projects, and Botan, as SWE-rebench V2 does. */
 import { py } from '../text/pattern.ts';
 import { shortLines, strip, stripEnd } from '../text/pythontext.ts';
-import { byStrippedLine, type Reader, setUnlessFailed, statuses } from './reader.ts';
+import { byStrippedLine, reading, setUnlessFailed } from './reader.ts';
 
 const WORDS = py`\s(PASSED|FAILED|SKIPPED|ERROR)`;
 const TITLE = py`^_+\s+([^\s_].*?[^\s_]|[^\s_])\s+_+$`;
 
 /** Reads pytest's `path::name STATUS` and stores `name`. Below the header FAILURES, a title `___ name ___` marks a known test as failed. */
-export const cppPytest: Reader = (log) => {
-  const found = statuses();
+export const cppPytest = reading((log, found) => {
   let failures = false;
   for (const line of shortLines(log)) {
     if (line.startsWith('=') && line.includes(' FAILURES ')) failures = true;
@@ -20,8 +19,7 @@ export const cppPytest: Reader = (log) => {
     const match = WORDS.exec(line);
     if (match) setUnlessFailed(found, lastPart(line.slice(0, match.index)), match[1] ?? '');
   }
-  return found;
-};
+});
 
 const lastPart = (name: string): string =>
   strip(name.slice(name.lastIndexOf('::') + (name.includes('::') ? 2 : 1)));

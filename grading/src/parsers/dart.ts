@@ -1,19 +1,17 @@
 /** Reads Dart's reporters (JSON, melos, expanded) as SWE-rebench V2 does. */
 import { py } from '../text/pattern.ts';
 import { linesOf, strip } from '../text/pythontext.ts';
-import { byStrippedLine, forms, type Reader, setUnlessFailed, statuses, statusOf } from './reader.ts';
+import { byStrippedLine, forms, reading, setUnlessFailed, statusOf } from './reader.ts';
 
 const RESULTS = statusOf({ success: 'PASSED', failure: 'FAILED', error: 'ERROR' });
 
 /** Each line contains one event or a list of events. */
-export const dartJson: Reader = (log) => {
-  const found = statuses();
+export const dartJson = reading((log, found) => {
   const names = new Map<unknown, string>();
   for (const raw of linesOf(log)) {
     for (const event of eventsOf(strip(raw))) readEvent(event, names, found);
   }
-  return found;
-};
+});
 
 type Event = {
   type?: unknown;

@@ -1,19 +1,17 @@
 /** Reads Django's test runner. An outcome is at the end of the test's line, or on a later line after other output. */
 import { pairs, py } from '../text/pattern.ts';
 import { before, fields, strip, strippedLines, stripStart } from '../text/pythontext.ts';
-import { type Reader, statuses } from './reader.ts';
+import { reading } from './reader.ts';
 
 const PASS_SUFFIXES = [' ... ok', ' ... OK', ' ...  OK'];
 const VERSION_TEST = '--version is equivalent to version';
 const TORN_MIGRATION = 'Applying sites.0002_alter_domain_unique...test_no_migrations';
 
-export const django: Reader = (log) => {
-  const found = statuses();
+export const django = reading((log, found) => {
   let previous: string | null = null;
   for (const line of strippedLines(log)) previous = readLine(line, previous, found);
   for (const name of tornTests(log)) found.set(name, 'PASSED');
-  return found;
-};
+});
 
 /** Reads one line and returns the test to which a later line `ok` belongs; null if there is none. */
 function readLine(line: string, previous: string | null, found: Map<string, string>): string | null {

@@ -1,11 +1,10 @@
 /** Reads doctest's XML (nlohmann/json). A sub-case passes if every expression inside the sub-case reports success. */
-import { type Reader, statuses } from './reader.ts';
+import { reading } from './reader.ts';
 import { descendants, type Element, readXml } from './xml.ts';
 
-export const doctest: Reader = (log) => {
-  const found = statuses();
+export const doctest = reading((log, found) => {
   const start = log.indexOf('<doctest');
-  if (start < 0) return found;
+  if (start < 0) return;
   const end = log.indexOf('</doctest>', start);
   if (end < 0) throw new SyntaxError('no end of the document');
   for (const testCase of descendants(readXml(log.slice(start, end + '</doctest>'.length)), 'TestCase')) {
@@ -16,7 +15,6 @@ export const doctest: Reader = (log) => {
       found.set(`${nameOf(testCase)} > ${nameOf(subCase)}`, passed ? 'PASSED' : 'FAILED');
     }
   }
-  return found;
-};
+});
 
 const nameOf = (element: Element): string => element.attributes.get('name') ?? 'None';

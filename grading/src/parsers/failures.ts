@@ -2,11 +2,10 @@
 import { withoutEscapes } from '../text/escapes.ts';
 import { py } from '../text/pattern.ts';
 import { indentOf, isSpace, linesOf, strip, stripEnd } from '../text/pythontext.ts';
-import { byLine, type Reader, statuses, wholeLineForms } from './reader.ts';
+import { byLine, reading, wholeLineForms } from './reader.ts';
 
 /** Reads `Chrome 99.0 (Linux) name FAILED`. The name includes the blank before FAILED. */
-export const chartJs: Reader = (log) => {
-  const found = statuses();
+export const chartJs = reading((log, found) => {
   const text = withoutEscapes(log);
   let from = 0;
   for (let at = text.indexOf('Chrome', from); at >= 0; at = text.indexOf('Chrome', from)) {
@@ -14,8 +13,7 @@ export const chartJs: Reader = (log) => {
     if (hit) found.set(hit.name, 'FAILED');
     from = hit ? hit.end : at + 1;
   }
-  return found;
-};
+});
 
 const DIGIT_OR_DOT = py`^[\d.]`;
 const isFlat = (char: string | undefined): boolean => isSpace(char) && char !== '\n' && char !== '\r';
@@ -68,8 +66,7 @@ const NUMBERED = py`^\s*\d+\)`;
 const BUDGET = 200_000_000;
 
 /** Reads `12) suite` and the lines below, each indented deeper, up to a colon. Removes JSON and XML blocks first. */
-export const p5js: Reader = (log) => {
-  const found = statuses();
+export const p5js = reading((log, found) => {
   const text = withoutXml(withoutJson(withoutEscapes(log)));
   let start = 0;
   let from = 0;
@@ -85,8 +82,7 @@ export const p5js: Reader = (log) => {
     }
     start += line.length + 1;
   }
-  return found;
-};
+});
 
 /** Matches the text up to the first colon, at most 1,000 characters. */
 const BODY = /^([^:]{0,1000}):/u;

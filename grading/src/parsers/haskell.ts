@@ -3,7 +3,7 @@ import { withoutEscapes } from '../text/escapes.ts';
 import { ending, py, withoutEnd } from '../text/pattern.ts';
 import { indentOf, linesOf, strip, stripEnd } from '../text/pythontext.ts';
 import { dropTime } from './endings.ts';
-import { byStrippedLine, type Reader, STATUS, statuses } from './reader.ts';
+import { byStrippedLine, reading, STATUS } from './reader.ts';
 import { SuiteStack } from './suites.ts';
 
 const TASTY = py`^(?!Test suite)(.*?):\s+(OK|PASS|FAIL|ERROR|SKIP|PENDING)\b`;
@@ -36,8 +36,7 @@ const FAILED_AT_END = ending`\s+FAILED\s+\[\d+\]`;
 const PENDING = new RegExp(py`\s(?:PENDING|SKIPPED)\b`, 'iu');
 
 /** Reads hspec's tree below `RUNNING...`. A line without deeper lines below is a test, named by the path of titles to that line. */
-export const hspec: Reader = (log) => {
-  const found = statuses();
+export const hspec = reading((log, found) => {
   const path = new SuiteStack();
   let previous: { line: string; status: string } | null = null;
   let started = false;
@@ -70,8 +69,7 @@ export const hspec: Reader = (log) => {
     previous = { line, status };
   }
   store(0);
-  return found;
-};
+});
 
 function statusAtEnd(line: string): { name: string; status: string } {
   const name = withoutEnd(line, FAILED_AT_END);

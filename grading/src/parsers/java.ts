@@ -1,7 +1,7 @@
 /** Reads Maven and Gradle. Maven lists no passing tests, so each test runs in a separate build, whose result is the outcome. */
 import { ending, py, withoutEnd } from '../text/pattern.ts';
 import { strippedLines } from '../text/pythontext.ts';
-import { type Reader, STATUS, statuses } from './reader.ts';
+import { reading, STATUS } from './reader.ts';
 
 const NO_TEST = '---NO TEST NAME FOUND YET---';
 const LAST_OPTION = py`^.*-Dtest=(\S+)`;
@@ -11,8 +11,7 @@ const BUILD = py`BUILD (SUCCESS|FAILURE)$`;
  * Assigns the result of a build to the last test command before the result. swebench 5.0.2 assigns results to commands in order; a result
  * that precedes its command is assigned at the end.
  */
-export const maven: Reader = (log, { dialect }) => {
-  const found = statuses();
+export const maven = reading((log, found, { dialect }) => {
   const names: string[] = [];
   const early: string[] = [];
   let next = 0;
@@ -32,8 +31,7 @@ export const maven: Reader = (log, { dialect }) => {
     else if (!storeNext(status)) early.push(status);
   }
   for (const status of early) storeNext(status);
-  return found;
-};
+});
 
 const TEST = py`^([^>].+)\s(PASSED|FAILED)$`;
 const OPEN_TEST = py`^(?!>)\S+\s+>\s+\S+$`;
@@ -41,8 +39,7 @@ const OPEN_TEST = py`^(?!>)\S+\s+>\s+\S+$`;
 const SECONDS = ending`\s+\(\d+(?:\.\d+)?s\)`;
 
 /** Reads `Suite > name PASSED`. Ignores lines that begin with `>`. */
-export const gradle: Reader = (log, { dialect }) => {
-  const found = statuses();
+export const gradle = reading((log, found, { dialect }) => {
   let pending: string | null = null;
   for (const stripped of strippedLines(log)) {
     const line = dialect === 'swe-rebench-v2' ? withoutEnd(stripped, SECONDS) : stripped;
@@ -59,5 +56,4 @@ export const gradle: Reader = (log, { dialect }) => {
       }
     }
   }
-  return found;
-};
+});

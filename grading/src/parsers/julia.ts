@@ -1,14 +1,13 @@
 /** Reads Julia's table of test sets as SWE-rebench V2 does: the numbers in a row decide the status. */
 import { py } from '../text/pattern.ts';
 import { fields, indentOf, shortLines, strip } from '../text/pythontext.ts';
-import { type Reader, statuses } from './reader.ts';
+import { reading } from './reader.ts';
 
 const NUMBER = py`^\d+$`;
 /** Maximum indentation of a number in the column Pass. If the first number is indented deeper, it belongs to a later column. */
 const FAR = 10;
 
-export const julia: Reader = (log) => {
-  const found = statuses();
+export const julia = reading((log, found) => {
   let header: string | null = null;
   for (const line of shortLines(log)) {
     if (line.includes('Test Summary:')) {
@@ -21,8 +20,7 @@ export const julia: Reader = (log) => {
     const status = statusOf(line.slice(bar + 1), header);
     if (status !== null) found.set(name, status);
   }
-  return found;
-};
+});
 
 function statusOf(columns: string, header: string): string | null {
   const numbers = fields(columns, 64)

@@ -4,7 +4,7 @@ import { withoutEscapes } from '../text/escapes.ts';
 import { pairs, py } from '../text/pattern.ts';
 import { before, indentOf, isSpace, linesOf, strip, stripStart } from '../text/pythontext.ts';
 import { reactPdf } from './failures.ts';
-import { type Reader, statuses } from './reader.ts';
+import { type Reader, reading, statuses } from './reader.ts';
 import { SuiteStack } from './suites.ts';
 
 /** Matches the start of mocha's summary. */
@@ -20,8 +20,7 @@ function beforeMatch(text: string, pattern: RegExp): string {
 }
 
 /** The suite of a test is the last title above the test, at any depth. */
-export const highlightJs: Reader = (log) => {
-  const found = statuses();
+export const highlightJs = reading((log, found) => {
   let suite: string[] = [];
   for (const line of linesOf(beforeMatch(log, SUMMARY_LINE))) {
     const test = strip(line);
@@ -32,14 +31,12 @@ export const highlightJs: Reader = (log) => {
       found.set([...suite, name].join('.'), passed ? 'PASSED' : 'FAILED');
     } else if (line.startsWith('  ')) suite = [test];
   }
-  return found;
-};
+});
 
 const PRISM = './node_modules/.bin/mocha tests/run.js --reporter json';
 
 /** Reads the JSON that mocha prints after each command. @throws SyntaxError, RangeError if the JSON is invalid */
-export const prismJs: Reader = (log) => {
-  const found = statuses();
+export const prismJs = reading((log, found) => {
   for (const part of log.split(PRISM).slice(1)) {
     const open = part.indexOf('{');
     const inside = open < 0 ? part : part.slice(open + 1);
@@ -48,8 +45,7 @@ export const prismJs: Reader = (log) => {
     for (const title of titles(result, 'failures')) found.set(title, 'FAILED');
     for (const title of titles(result, 'passes')) found.set(title, 'PASSED');
   }
-  return found;
-};
+});
 
 function titles(result: unknown, list: 'failures' | 'passes'): string[] {
   const entries = (result as Record<string, unknown>)[list];
@@ -190,8 +186,7 @@ function lighthouseMocha(log: string): Map<string, string> {
 const QUARTO_TEMPORARY = [/\/tmp\/[\p{L}\p{N}_]+\.qmd/gu, /\/tmp\/[\p{L}\p{N}_]+\//gu];
 
 /** Reads `[smoke] > name ... ok` in colours. Replaces temporary paths by numbers in order of appearance. */
-export const quartoCli: Reader = (log) => {
-  const found = statuses();
+export const quartoCli = reading((log, found) => {
   const numbers = new Map<string, number>();
   for (const raw of linesOf(log)) {
     if (raw.includes('ERRORS') || raw.includes('failures:')) break;
@@ -203,8 +198,7 @@ export const quartoCli: Reader = (log) => {
     if (line.includes('32mok')) found.set(name, 'PASSED');
     else if (line.includes('31mFAILED') || !found.has(name)) found.set(name, 'FAILED');
   }
-  return found;
-};
+});
 
 function numberPaths(raw: string, numbers: Map<string, number>): string {
   let line = raw;

@@ -2,7 +2,7 @@
 import { py } from '../text/pattern.ts';
 import { strip, strippedLines } from '../text/pythontext.ts';
 import { dropTime } from './endings.ts';
-import { byStrippedLine, type Reader, STATUS, setUnlessFailed, statuses } from './reader.ts';
+import { byStrippedLine, reading, STATUS, setUnlessFailed } from './reader.ts';
 import { NameBudget } from './suites.ts';
 
 const TAP = py`^(not ok|ok)\s+\d+\s+-\s+(.+)$`;
@@ -10,8 +10,7 @@ const TAP = py`^(not ok|ok)\s+\d+\s+-\s+(.+)$`;
 const BEFORE_COMMENT = py`^(.*?\S)\s+#`;
 
 /** Reads TAP with sub-tests in braces. Nested names are joined by ` :: `. */
-export const nestedTap: Reader = (log) => {
-  const found = statuses();
+export const nestedTap = reading((log, found) => {
   /** Prefix of the names inside each open brace, outermost first. */
   const contexts: string[] = [];
   const work = new NameBudget();
@@ -30,8 +29,7 @@ export const nestedTap: Reader = (log) => {
     else setUnlessFailed(found, full, STATUS[word] ?? '');
     if (opens) contexts.push(`${full} :: `);
   }
-  return found;
-};
+});
 
 const MARKED = py`^([✔✓✘✖×○◌◦⚪])\s*(?:\[[^\]]*\]:\s*)?(.*)`;
 const SKIP_TAGS = ['(skipped)', '[skipped]', '[skip]', '[pending]', '[todo]'];

@@ -1,7 +1,7 @@
 /** Reads OCaml's alcotest and dune as SWE-rebench V2 does. */
 import { py } from '../text/pattern.ts';
 import { fields, strippedLines } from '../text/pythontext.ts';
-import { byStrippedLine, type Reader, STATUS, setWorst, statuses } from './reader.ts';
+import { byStrippedLine, reading, STATUS, setWorst } from './reader.ts';
 
 /** The first number with text on both sides divides suite and name. */
 const ALCOTEST = py`^\[(?:(OK|PASS|PASSED|FAIL|FAILED|SKIP|TODO)|[A-Z]+)\]\s+(\S(?:.*?\S)??)\s+(\d+)\s+(.+)$`;
@@ -20,8 +20,7 @@ const OUTPUT = /^Output\[(\p{Nd}+)\]:/u;
 const BROKEN = /fail|error|exception|crash|fatal/i;
 
 /** Reads dune. Each program that ran is a test; words such as `fail` in the output of the program decide the status. */
-export const dune: Reader = (log) => {
-  const found = statuses();
+export const dune = reading((log, found) => {
   const programs = new Map<string, string>();
   let current: string | null = null;
   for (const line of strippedLines(log)) {
@@ -41,5 +40,4 @@ export const dune: Reader = (log) => {
       else if (/skip/i.test(line)) setWorst(found, current, 'SKIPPED');
     }
   }
-  return found;
-};
+});

@@ -1,7 +1,7 @@
 /** Reads R's testthat and R CMD check as SWE-rebench V2 does. */
 import { ending, py, withoutEnd } from '../text/pattern.ts';
 import { isSpace, shortLines, strip } from '../text/pythontext.ts';
-import { byStrippedLine, type Reader, STATUS, statuses, statusOf } from './reader.ts';
+import { byStrippedLine, type Reader, reading, STATUS, statusOf } from './reader.ts';
 
 const TIME = ending`(?<=.)\s*\[\s*[\d.]+\s*m?s\s*\]`;
 const FILE = py`^([✔✖]) \|.*\|\s*([^|]*[^|\s])$`;
@@ -29,8 +29,7 @@ const CHECK = statusOf({
 const CHECKING = py`^\* checking (.+) \.\.\.(.*)$`;
 
 /** Reads `* checking NAME ... WORD`. If the word is missing, the next line that consists of a word in `CHECK` decides. */
-export const rCheck: Reader = (log) => {
-  const found = statuses();
+export const rCheck = reading((log, found) => {
   let open: string | null = null;
   // A line that begins with a blank keeps one, because it names no check.
   const clean = (line: string): string => `${isSpace(line[0]) ? ' ' : ''}${strip(line)}`;
@@ -50,5 +49,4 @@ export const rCheck: Reader = (log) => {
     else if (/^[\p{L}\p{N}_]+$/u.test(status)) found.set(name, CHECK[status] ?? 'PASSED');
   }
   if (open !== null) found.set(open, 'PASSED');
-  return found;
-};
+});

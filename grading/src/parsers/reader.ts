@@ -29,19 +29,25 @@ export type Readers = Readonly<Record<string, Reader>>;
 
 export const statuses = (): Map<string, string> => new Map();
 
-type ReadLine = (line: string, found: Map<string, string>, context: ReaderContext) => void;
+type Read = (text: string, found: Map<string, string>, context: ReaderContext) => void;
 
-/** Returns a reader that parses each line separately. `clean` transforms each line first. */
-export const byLine =
-  (read: ReadLine, clean?: (line: string) => string): Reader =>
+/** Returns a reader whose function stores the outcomes of a log in `found`. */
+export const reading =
+  (read: Read): Reader =>
   (log, context) => {
     const found = statuses();
-    for (const line of shortLines(log, clean)) read(line, found, context);
+    read(log, found, context);
     return found;
   };
 
+/** Returns a reader that parses each line separately. `clean` transforms each line first. */
+export const byLine = (read: Read, clean?: (line: string) => string): Reader =>
+  reading((log, found, context) => {
+    for (const line of shortLines(log, clean)) read(line, found, context);
+  });
+
 /** Returns a reader like {@link byLine}, but `read` gets each line without leading and trailing blanks. */
-export const byStrippedLine = (read: ReadLine, clean?: (line: string) => string): Reader =>
+export const byStrippedLine = (read: Read, clean?: (line: string) => string): Reader =>
   byLine(read, (line) => strip(clean ? clean(line) : line));
 
 const WORDS = {

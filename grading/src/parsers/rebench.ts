@@ -13,12 +13,11 @@ import { withoutControls } from './pytest.ts';
 import { rCheck, testthat } from './r.ts';
 import {
   forms,
-  type Reader,
   type Readers,
+  reading,
   STATUS,
   setUnlessFailed,
   setWorst,
-  statuses,
   statusOf,
   wholeLineForms,
 } from './reader.ts';
@@ -76,8 +75,7 @@ const pest = forms(
 );
 
 /** Reads `lein test`: a namespace passes unless a failure follows the name of the namespace. */
-const lein: Reader = (log) => {
-  const found = statuses();
+const lein = reading((log, found) => {
   let current: string | null = null;
   for (const line of shortLines(log)) {
     const [first, second, ...names] = line.startsWith('lein test') ? fields(line) : [];
@@ -89,8 +87,7 @@ const lein: Reader = (log) => {
     } else if (current !== null && line.startsWith('FAIL in')) found.set(current, 'FAILED');
     else if (current !== null && line.startsWith('ERROR in')) found.set(current, 'ERROR');
   }
-  return found;
-};
+});
 
 const CTEST = statusOf({ passed: 'PASSED', skipped: 'SKIPPED' });
 
@@ -98,16 +95,14 @@ const SUITE = py`^([A-Z][A-Za-z0-9_:]*)\s*$`;
 const RUBY_TEST = py`^\s*(test[^A-Z]*[^A-Z\s])\s+(PASS|PASSED|FAIL|FAILURE|ERROR|SKIP|SKIPPED)(?![A-Za-z0-9_])`;
 
 /** Reads minitest-reporters: a class, then lines `test_name  PASS (0.01s)`. Stores `Class::test_name` with the worst status. */
-const minitestClasses: Reader = (log) => {
-  const found = statuses();
+const minitestClasses = reading((log, found) => {
   let suite = '';
   for (const line of shortLines(log)) {
     suite = SUITE.exec(line)?.[1] ?? suite;
     const [, name, word] = RUBY_TEST.exec(line) ?? [];
     if (word !== undefined) setWorst(found, `${suite}::${name}`, STATUS[word] ?? '');
   }
-  return found;
-};
+});
 
 /** Readers by name. SWE-rebench misspells some names. */
 export const REBENCH: Readers = {

@@ -1,7 +1,7 @@
 /** Reads ScalaTest under sbt as SWE-rebench V2 does. */
 import { ending, py, withoutEnd } from '../text/pattern.ts';
 import { stripEnd, strippedLines } from '../text/pythontext.ts';
-import { byStrippedLine, type Reader, STATUS, statuses } from './reader.ts';
+import { byStrippedLine, reading, STATUS } from './reader.ts';
 
 const TEST = py`^\[info\]\s*- \s*(.+)`;
 const SUITE = py`^\[info\]\s*(.*)`;
@@ -24,8 +24,7 @@ export const scalatest = byStrippedLine((line, found) => {
 const STARRED = py`\s\*\*\*\s(FAILED|ABORTED|IGNORED|CANCELED|PENDING)\s\*\*\*$`;
 
 /** Stores `suite: name`. The suite is the last `[info]` line that is no test. An outcome counts only at the end of a line. */
-export const scalatestSuites: Reader = (log) => {
-  const found = statuses();
+export const scalatestSuites = reading((log, found) => {
   let suite = '';
   for (const line of strippedLines(log)) {
     const text = TEST.exec(line)?.[1];
@@ -36,5 +35,4 @@ export const scalatestSuites: Reader = (log) => {
       found.set(`${suite}: ${name}`, word ? (STATUS[word[1] ?? ''] ?? '') : 'PASSED');
     }
   }
-  return found;
-};
+});

@@ -1,6 +1,6 @@
 /** Reads runners that show the suites of a test by indentation: jest in wp-calypso, and karma. */
 import { indentOf, isSpace, linesOf, strip } from '../text/pythontext.ts';
-import { type Reader, statuses } from './reader.ts';
+import { reading } from './reader.ts';
 
 /** Maximum number of characters of all names of one log. */
 const MOST_CHARACTERS = 40_000_000;
@@ -38,12 +38,10 @@ export class SuiteStack {
 const JEST = ' ./node_modules/.bin/jest ';
 
 /** Reads the block after each command of jest. A name consists of the suites and the title, joined by ` - `. */
-export const calypso: Reader = (log) => {
-  const found = statuses();
+export const calypso = reading((log, found) => {
   const suites = new SuiteStack();
   for (const block of log.split(JEST).slice(1)) readBlock(block, suites, found);
-  return found;
-};
+});
 
 function readBlock(block: string, suites: SuiteStack, found: Map<string, string>): void {
   for (const line of linesOf(block)) {
@@ -71,8 +69,7 @@ function testName(line: string, mark: string): string {
 }
 
 /** Reads the lines from `Starting browser` to `SUMMARY:`. A line without a mark opens or closes a suite. */
-export const karma: Reader = (log) => {
-  const found = statuses();
+export const karma = reading((log, found) => {
   const suite: string[] = [];
   let indent = -1;
   let started = false;
@@ -93,8 +90,7 @@ export const karma: Reader = (log) => {
       if (suite.pop() === undefined) throw new RangeError('pop from empty list');
     }
   }
-  return found;
-};
+});
 
 /** Parses a test (mark, blank, name) or a title; null for other lines. One blank before a title does not count as indentation. */
 function karmaLine(line: string): { indent: number; status: string | null; name: string } | null {

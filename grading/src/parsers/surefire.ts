@@ -2,7 +2,7 @@
 import { py } from '../text/pattern.ts';
 import { strip, strippedLines, stripStart } from '../text/pythontext.ts';
 import { maven } from './java.ts';
-import { byStrippedLine, type Reader, statuses } from './reader.ts';
+import { byStrippedLine, reading } from './reader.ts';
 import { junitText } from './xmllogs.ts';
 
 const W = '[\\p{L}\\p{N}_$]';
@@ -18,8 +18,7 @@ function statusOf(line: string): string | null {
 }
 
 /** Reads failed methods and the counts of classes. XML and single tests in the log add the names that are missing. */
-export const javaMaven: Reader = (log, context) => {
-  const found = statuses();
+export const javaMaven = reading((log, found, context) => {
   const running: string[] = [];
   for (const line of strippedLines(log)) {
     addFailedMethod(found, line);
@@ -33,8 +32,7 @@ export const javaMaven: Reader = (log, context) => {
     for (const [name, status] of more) if (!found.has(name)) found.set(name, status);
   }
   if (found.size === 0) for (const name of running) found.set(name, 'PASSED');
-  return found;
-};
+});
 
 function addFailedMethod(found: Map<string, string>, line: string): void {
   const name = FAILED_METHOD.exec(line)?.[1]?.replace(/\.{1,64}$/, '');
@@ -67,8 +65,7 @@ export const javaReactor = byStrippedLine((line, found) => {
 
 const KOTLIN_RUNNING = py`^Running\s+(.+)$`;
 
-export const kotlin: Reader = (log) => {
-  const found = statuses();
+export const kotlin = reading((log, found) => {
   let name: string | null = null;
   for (const line of strippedLines(log)) {
     const begun = KOTLIN_RUNNING.exec(line)?.[1];
@@ -79,5 +76,4 @@ export const kotlin: Reader = (log) => {
       name = null;
     }
   }
-  return found;
-};
+});

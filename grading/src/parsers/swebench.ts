@@ -5,7 +5,7 @@ import { doctest } from './doctest.ts';
 import { dropBracketTime, dropParenTime } from './endings.ts';
 import { chartJs, marked, p5js, reactPdf } from './failures.ts';
 import { gradle, maven } from './java.ts';
-import { byStrippedLine, forms, type Reader, type Readers, STATUS, statuses } from './reader.ts';
+import { byStrippedLine, forms, type Reader, type Readers, reading, STATUS } from './reader.ts';
 import { calypso, karma } from './suites.ts';
 
 /** Reads `✓ name (12 ms)`. */
@@ -64,8 +64,7 @@ const SUITE = py`^(?=.*\)$)(\w.+) \(.+\)$`;
 export const TESTDOX = py`^\s*(?<word>[✔✘↩])\s*(?<name>.*)`;
 
 /** Reads a line with the title of a suite, then one marked line for each test. */
-const phpunit: Reader = (log, { dialect }) => {
-  const found = statuses();
+const phpunit = reading((log, found, { dialect }) => {
   let suite = 'None';
   for (const line of shortLines(log)) {
     suite = SUITE.exec(line)?.[1] ?? suite;
@@ -74,8 +73,7 @@ const phpunit: Reader = (log, { dialect }) => {
     const bare = dialect === 'swe-rebench-v2' ? strip(dropBracketTime(name)) : name;
     found.set(`${suite} > ${bare}`, STATUS[word] ?? '');
   }
-  return found;
-};
+});
 
 export const SWEBENCH: Readers = {
   ant: forms([py`^\[junit\]\s+\[(?<word>PASS|FAIL|ERR)\]\s+(?<name>.+)`]),

@@ -1,6 +1,6 @@
 /** Reads sympy's `bin/test -C --verbose`: one line per test, and a title between underscores above each failure. */
 import { fields, linesOf, strip, stripEnd } from '../text/pythontext.ts';
-import { type Reader, statuses } from './reader.ts';
+import { reading } from './reader.ts';
 
 const ENDINGS = [
   [' E', 'ERROR'],
@@ -8,8 +8,7 @@ const ENDINGS = [
   [' ok', 'PASSED'],
 ] as const;
 
-export const sympy: Reader = (log, { dialect }) => {
-  const found = statuses();
+export const sympy = reading((log, found, { dialect }) => {
   for (const line of linesOf(log)) {
     const title = failureTitle(line);
     if (title !== null) found.set(title, 'FAILED');
@@ -25,8 +24,7 @@ export const sympy: Reader = (log, { dialect }) => {
     const name = fields(line, 1)[0];
     if (ending && name !== undefined) found.set(name, ending[1]);
   }
-  return found;
-};
+});
 
 /** Returns the text between the first and the last blank, as in `____ path/file.py:test_name ____`; null if it has no `.py:`. */
 function failureTitle(line: string): string | null {

@@ -1,7 +1,7 @@
 /** Reads JUnit XML in a log as SWE-rebench V2 does: parses whole documents, or searches the text, which may be invalid XML. */
 import { linesOf, strip } from '../text/pythontext.ts';
 import { type JUnitCase, readJUnit } from './junit.ts';
-import { type Reader, statuses } from './reader.ts';
+import { type Reader, reading } from './reader.ts';
 
 const OPEN = '<?xml';
 
@@ -41,8 +41,7 @@ export const firstReport = reports((log) => documentsOf(log).take(1));
 export const wholeReport = reports((log) => [strip(log)]);
 
 /** Reads documents with one suite that begin and end on separate lines, as Gradle prints them. Stores `name (classname)`. */
-export const gradlew: Reader = (log) => {
-  const found = statuses();
+export const gradlew = reading((log, found) => {
   let lines: string[] | null = null;
   for (const line of linesOf(log)) {
     if (strip(line).startsWith(OPEN)) lines = [];
@@ -54,15 +53,13 @@ export const gradlew: Reader = (log) => {
     }
     lines = null;
   }
-  return found;
-};
+});
 
 const CASE = '<testcase';
 const END = '</testcase>';
 
 /** Searches the text for cases, which end at the next `</testcase>`. Stores `classname name`. */
-export const junitText: Reader = (log) => {
-  const found = statuses();
+export const junitText = reading((log, found) => {
   let from = 0;
   let end = 0;
   for (let at = log.indexOf(CASE, from); at >= 0; at = log.indexOf(CASE, from)) {
@@ -79,8 +76,7 @@ export const junitText: Reader = (log) => {
     const name = strip(`${attribute(tag, 'classname')} ${attribute(tag, 'name')}`);
     if (name !== '') found.set(name, statusInside(inside));
   }
-  return found;
-};
+});
 
 const ATTRIBUTES = { classname: /\bclassname="([^"]*)"/, name: /\bname="([^"]*)"/ };
 const attribute = (tag: string, key: keyof typeof ATTRIBUTES): string => ATTRIBUTES[key].exec(tag)?.[1] ?? '';

@@ -1,7 +1,7 @@
 /** Reads the counts that JavaScript runners print, as SWE-smith does: karma, jasmine, mocha's summary, turbo's tasks. */
 import { py } from '../../text/pattern.ts';
 import { before, linesOf, shortLines, strip } from '../../text/pythontext.ts';
-import { type Reader, type Readers, statuses } from '../reader.ts';
+import { type Reader, type Readers, reading, statuses } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
 
 /** Pattern of a number that does not begin inside a longer number. */
@@ -28,8 +28,7 @@ const karma: Reader = (log) => {
 const JASMINE = py`${N}\s+specs?,\s+(\d+)\s+failures?(?:,\s+(\d+)\s+pending\s+specs?)?`;
 
 /** Reads only the first summary line. */
-const jasmine: Reader = (log) => {
-  const found = statuses();
+const jasmine = reading((log, found) => {
   for (const line of shortLines(log)) {
     const match = JASMINE.exec(line);
     if (!match) continue;
@@ -39,8 +38,7 @@ const jasmine: Reader = (log) => {
     addCounted(found, 'jasmine_spec_pending_', 'SKIPPED', pending);
     break;
   }
-  return found;
-};
+});
 
 const PASSING = py`${N}\s+passing`;
 const FAILING = py`${N}\s+failing`;
@@ -62,23 +60,21 @@ const TASKS = py`Tasks:\s+(\d+)\s+successful,\s+(\d+)\s+total`;
 const TASK = py`^\s*(\S+?:test\S*)\s*:`;
 
 /** Reads turbo's tasks (`package:test: …`). If there are none, reads the counts of turbo's summary. */
-const drizzleTurbo: Reader = (log) => {
-  const found = statuses();
+const drizzleTurbo = reading((log, found) => {
   for (const line of linesOf(log)) {
     const task = TASK.exec(line)?.[1];
     if (task !== undefined && !found.has(task)) found.set(task, 'PASSED');
     const start = before(line, ':');
     if (line.includes('ERROR') && start !== line && start.includes('test')) found.set(strip(start), 'FAILED');
   }
-  if (found.size > 0) return found;
+  if (found.size > 0) return;
   for (const line of shortLines(log)) {
     const match = TASKS.exec(line);
     if (!match) continue;
     addCounted(found, 'turbo_task_', 'PASSED', countIn(match, 1), 0);
     addCounted(found, 'turbo_task_failed_', 'FAILED', countIn(match, 2) - countIn(match, 1), 0);
   }
-  return found;
-};
+});
 
 /** SWE-smith names a reader for jquery that does not exist, so the harness raises an exception on every log. */
 const missing: Reader = () => {

@@ -1,7 +1,7 @@
 /** Reads test frameworks of C and C++: Boost.Test, lit, ctest, googletest. Some logs contain only the number of tests. */
 import { py } from '../../text/pattern.ts';
 import { isSpace, linesOf, shortLines, strip, strippedLines } from '../../text/pythontext.ts';
-import { type Reader, type Readers, statuses } from '../reader.ts';
+import { type Readers, reading } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
 
 const ERROR = new RegExp(py`error(?:\s+in)?\s+"([^"]+)"`, 'giu');
@@ -9,21 +9,19 @@ const ENTERING = /Entering test (?:case|suite) "([^"]+)"/g;
 const CASES = py`(?<!\d)(\d+)\s+test cases?\s+(?:out of \d+ )?passed`;
 const FAILURES = py`\*\*\* (\d+) failures? detected`;
 
-const boostTest: Reader = (log) => {
-  const found = statuses();
+const boostTest = reading((log, found) => {
   for (const match of log.matchAll(ERROR)) found.set(match[1] ?? '', 'FAILED');
   for (const match of log.matchAll(ENTERING)) {
     if (found.get(match[1] ?? '') !== 'FAILED') found.set(match[1] ?? '', 'PASSED');
   }
-  if (found.size > 0) return found;
+  if (found.size > 0) return;
   if (log.includes('*** No errors detected')) {
     const cases = CASES.exec(log);
     if (cases) addCounted(found, 'test_passed_', 'PASSED', countIn(cases, 1));
     else found.set('boost_test_suite', 'PASSED');
   }
   addCounted(found, 'test_failed_', 'FAILED', countIn(FAILURES.exec(log), 1));
-  return found;
-};
+});
 
 const LIT = py`^\s*FAIL:\s+\S+\s+::\s+`;
 const NUMBER = new RegExp(py`\(\d+\s+of\s+\d+\)`, 'gu');
@@ -32,8 +30,7 @@ const PASSES = [total('Expected Passes'), total('Passed')];
 const FAILS = [total('Unexpected Failures'), total('Failed')];
 
 /** Reads `FAIL: suite :: name (3 of 9)`. lit prints only the number of the passed tests. */
-const lit: Reader = (log) => {
-  const found = statuses();
+const lit = reading((log, found) => {
   for (const line of shortLines(log)) {
     const head = LIT.exec(line);
     const rest = head ? line.slice(head[0].length) : '';
@@ -47,8 +44,7 @@ const lit: Reader = (log) => {
   };
   addCounted(found, 'lit_pass_', 'PASSED', first(PASSES));
   addCounted(found, 'lit_fail_', 'FAILED', first(FAILS) - named);
-  return found;
-};
+});
 
 const CTEST_NAME = '[\\p{L}\\p{N}_\\-/.]+';
 /** Matches `3/9 Test #3: name ....   Passed`, but no status after stars (`***Failed`). */
@@ -64,8 +60,7 @@ const SUMMARY = new RegExp(
   'iu',
 );
 
-const ctest: Reader = (log) => {
-  const found = statuses();
+const ctest = reading((log, found) => {
   for (const match of log.matchAll(CTEST_LINE)) {
     found.set(match[1] ?? '', match[2]?.toLowerCase() === 'passed' ? 'PASSED' : 'FAILED');
   }
@@ -73,13 +68,12 @@ const ctest: Reader = (log) => {
     const name = LISTED_NAME.exec(line)?.[1];
     if (name !== undefined) found.set(name, 'FAILED');
   }
-  if (found.size > 0) return found;
+  if (found.size > 0) return;
   const summary = SUMMARY.exec(log);
   const failed = countIn(summary, 1);
   addCounted(found, 'synthetic_pass_', 'PASSED', countIn(summary, 2) - failed, 0);
   addCounted(found, 'synthetic_fail_', 'FAILED', failed, 0);
-  return found;
-};
+});
 
 /** Returns the lines of the first list of failed tests that is not empty; '' if there is no such list. */
 function failedList(log: string): string {
@@ -108,8 +102,7 @@ const TOTALS = [
   [py`\[\s*FAILED\s*\]\s+(\d+)\s+tests?`, 'test_failed_', 'FAILED'],
 ] as const;
 
-const gtest: Reader = (log) => {
-  const found = statuses();
+const gtest = reading((log, found) => {
   for (const line of strippedLines(log)) {
     for (const [pattern, status] of GTEST_LINES) {
       const name = pattern.exec(line)?.[1];
@@ -118,10 +111,9 @@ const gtest: Reader = (log) => {
       break;
     }
   }
-  if (found.size > 0 || !ENDED.test(log)) return found;
+  if (found.size > 0 || !ENDED.test(log)) return;
   for (const [pattern, prefix, status] of TOTALS)
     addCounted(found, prefix, status, countIn(pattern.exec(log), 1));
-  return found;
-};
+});
 
 export const FRAMEWORKS: Readers = { 'boost-test': boostTest, ctest, gtest, lit };

@@ -1,6 +1,6 @@
 /** Reads Maven's surefire lines, and the JUnit XML files that a Gradle command prints after its tests. */
 import { py } from '../../text/pattern.ts';
-import { byStrippedLine, type Reader, statuses } from '../reader.ts';
+import { byStrippedLine, reading } from '../reader.ts';
 import { descendants, type Element, readXml } from '../xml.ts';
 import { documents } from '../xmllogs.ts';
 
@@ -18,11 +18,9 @@ export const surefire = byStrippedLine((line, found) => {
 });
 
 /** Reads every `<?xml … </testsuite>` in the log and ignores invalid XML. */
-export const gradleXml: Reader = (log) => {
-  const found = statuses();
+export const gradleXml = reading((log, found) => {
   for (const xml of documents(log, '<?xml version', '</testsuite>')) readSuite(xml, found);
-  return found;
-};
+});
 
 function readSuite(text: string, found: Map<string, string>): void {
   let suite: Element;

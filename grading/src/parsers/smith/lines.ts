@@ -2,7 +2,7 @@
 import { withoutEscapes } from '../../text/escapes.ts';
 import { py } from '../../text/pattern.ts';
 import { linesOf, strip } from '../../text/pythontext.ts';
-import { byLine, byStrippedLine, type Reader, type Readers, STATUS, statuses } from '../reader.ts';
+import { byLine, byStrippedLine, type Readers, reading, STATUS } from '../reader.ts';
 import { addCounted, countIn } from './madeup.ts';
 
 const JAKT = py`^\[\s*(FAIL|SKIP)\s*\]\s+(.+)`;
@@ -19,8 +19,7 @@ const COOST_TEST = py`^>\s*begin test:\s+(\S+)`;
 const COOST_CASE = py`^\s*case\s+(\S+):`;
 
 /** A test of coost consists of cases. A failed expectation marks the test as failed, but not the case. */
-const coost: Reader = (log) => {
-  const found = statuses();
+const coost = reading((log, found) => {
   let test = 'unknown';
   const text = withoutEscapes(log);
   for (const line of linesOf(text)) {
@@ -31,15 +30,13 @@ const coost: Reader = (log) => {
     else if (line.includes('failed') && line.includes('EXPECT')) found.set(test, 'FAILED');
   }
   if (found.size === 0 && text.includes('All tests passed')) found.set('all', 'PASSED');
-  return found;
-};
+});
 
 /** Matches `cmp folder/name.check.out other`. */
 const COMPARED = py`^cmp\s+\S+/([^/\s]*\S)\.check\.out\s+\S`;
 
 /** Each file that the build of tippecanoe compares is a test. If the build fails, the last of these files fails. */
-const tippecanoe: Reader = (log) => {
-  const found = statuses();
+const tippecanoe = reading((log, found) => {
   let last: string | undefined;
   let end = '';
   for (const line of linesOf(log)) {
@@ -49,8 +46,7 @@ const tippecanoe: Reader = (log) => {
     end = line;
   }
   if (last !== undefined && (log.includes('make: ***') || end.includes('Error'))) found.set(last, 'FAILED');
-  return found;
-};
+});
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: colour sequences begin with one, which some logs lack
 const COLOR = /\x1b?\[[0-9;]*m/g;

@@ -3,7 +3,7 @@ import { withoutEscapes } from '../../text/escapes.ts';
 import { py } from '../../text/pattern.ts';
 import { strip, stripEnd } from '../../text/pythontext.ts';
 import { dropParenTime } from '../endings.ts';
-import { forms, type Reader, type Readers, statuses, wholeLineForms } from '../reader.ts';
+import { forms, type Readers, reading, wholeLineForms } from '../reader.ts';
 import { jest, jq, redis } from '../swebench.ts';
 import { catch2 } from './catch2.ts';
 import { COUNTS, mochaOrSummary } from './counts.ts';
@@ -23,16 +23,14 @@ const mocha = forms([py`^(?<word>[✓✔✖-])\s(?<name>.+)`, [py`^\d+\)\s+(?<na
 const LINES_OF_PYTHON = /[^\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+/g;
 
 /** Reads `cargo test`, including doc tests: `test path::name ... ok`. */
-const cargoTest: Reader = (log) => {
-  const found = statuses();
+const cargoTest = reading((log, found) => {
   for (const [raw] of log.matchAll(LINES_OF_PYTHON)) {
     const line = raw.startsWith('test ') ? raw.slice('test '.length) : raw;
     const status = line.includes('... ok') ? 'PASSED' : line.includes('... FAILED') ? 'FAILED' : null;
     const dots = line.lastIndexOf(' ... ');
     if (status !== null) found.set(strip(dots < 0 ? line : line.slice(0, dots)), status);
   }
-  return found;
-};
+});
 
 export const SMITH: Readers = {
   ...PYTHON,
