@@ -133,6 +133,7 @@ async function askRuns(ask: Ask, farm: Farm) {
   await ask('GET /v1/rollouts/{rollout}', 200, { params: { rollout: waiting } });
   await ask('POST /v1/runs/{run}/cancel', 200, { params, body: { rollouts: [waiting] } });
   await ask('POST /v1/runs/{run}/cancel', 400, { params, body: { rollouts: ['r0.a.0'] } });
+  await ask('POST /v1/runs/{run}/cancel', 400, { params, body: { groups: ['no-such'] } });
   const { run_id: other } = await ask('POST /v1/runs', 201, { body: SUBMISSION });
   await ask('POST /v1/runs/{run}/cancel', 200, { params: { run: other }, body: {} });
   return { run_id, done };

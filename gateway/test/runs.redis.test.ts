@@ -45,6 +45,22 @@ test('a run is submitted, followed, cancelled and read over HTTP', async () => {
   expect([...(await farm.cancel.isCancelled([first, second])).keys()]).toEqual([second]);
 });
 
+test('a group is cancelled by its instance, and the other groups of the run go on', async () => {
+  const { url, farm } = await testGateway();
+  const body = { instances: [instance, { ...instance, instance_id: 'b-1' }], group_size: 2, run: RUN };
+  const submitted = await post(url, body, { path: '/v1/runs' });
+  const { run_id } = (await submitted.json()) as { run_id: string };
+  const cancel = (groups: string[]) => ask(`${url}/v1/runs/${run_id}/cancel`, 'POST', { groups });
+  expect(await cancel(['b-1', 'c-1'])).toMatchObject({ status: 400, body: { error: { field: 'groups' } } });
+  const open = await farm.groups.open(run_id);
+  expect([...(await farm.cancel.isCancelled(open)).keys()]).toEqual([]);
+  expect((await cancel(['b-1'])).body).toEqual({ cancelled: ['b-1'] });
+  expect([...(await farm.cancel.isCancelled(open)).keys()].toSorted()).toEqual([
+    `${run_id}.b-1.0`,
+    `${run_id}.b-1.1`,
+  ]);
+});
+
 test('a plan forecasts a run from the history of the farm, and queues nothing', async () => {
   const { url, farm } = await testGateway();
   const instances = [instance, { ...instance, instance_id: 'new-1' }];

@@ -11,9 +11,13 @@ import { Planned, RunSubmission, SubmissionQuery, SubmittedRun, submitRun } from
 export const RunParams = z.object({ run: z.string().regex(/^[a-z0-9]+$/, 'expected a run id') });
 
 const RunCancellation = z
-  .strictObject({ rollouts: z.array(z.string()).min(1).optional() })
+  .strictObject({
+    rollouts: z.array(z.string()).min(1).optional(),
+    groups: z.array(z.string()).min(1).optional().meta({ description: 'by instance id' }),
+  })
   .nullish()
-  .meta({ description: 'rollouts to cancel; default: all of the run' });
+  .meta({ description: 'rollouts and groups to cancel; default: all of the run' });
+type RunCancellation = z.infer<typeof RunCancellation>;
 
 const { created_at, kind, open, group_size, dataset, order, forecast } = RunRecord.shape;
 const RunSummary = z.object({ run_id: z.string(), created_at, kind, open, group_size, dataset });
@@ -36,7 +40,9 @@ const RunDetail = RunSummary.extend({
 });
 
 const Cancelled = z.object({
-  cancelled: z.union([z.string(), z.array(z.string())]).meta({ description: 'the run, or the rollouts' }),
+  cancelled: z.union([z.string(), z.array(z.string())]).meta({
+    description: 'the run, or the rollouts and the instance ids of the groups',
+  }),
 });
 
 export function runRoutes(app: App, deps: RouteDeps): void {
@@ -76,8 +82,8 @@ export function runRoutes(app: App, deps: RouteDeps): void {
   const cancellation = { params: RunParams, body: RunCancellation };
   app.post(
     '/v1/runs/:run/cancel',
-    documented('Cancel a run, or some of its rollouts', Cancelled, cancellation, 404),
-    ({ params, body }) => cancelRun(deps, params.run, body?.rollouts),
+    documented('Cancel a run, or some of its rollouts and groups', Cancelled, cancellation, 404),
+    ({ params, body }) => cancelRun(deps, params.run, body),
   );
 }
 
@@ -107,8 +113,9 @@ async function describeRun(deps: GatewayDeps, runId: string): Promise<z.infer<ty
   return { ...summaryOf(run), order, forecast, left, counts, groups: Object.fromEntries(groups), pass_rate };
 }
 
-async function cancelRun(deps: GatewayDeps, runId: string, rollouts: string[] | undefined) {
+async function cancelRun(deps: GatewayDeps, runId: string, body: RunCancellation) {
   const { farm } = deps;
+  const { rollouts, groups } = body ?? {};
   await requireRun(deps, runId);
   const foreign = rollouts?.find((id) => parseRolloutId(id).runId !== runId);
   if (foreign !== undefined) {
@@ -116,7 +123,15 @@ async function cancelRun(deps: GatewayDeps, runId: string, rollouts: string[] | 
       field: 'rollouts',
     });
   }
+  const known = new Set(groups && (await farm.runs.instanceIds(runId)));
+  const unknown = groups?.find((id) => !known.has(id));
+  if (unknown !== undefined) {
+    throw new Refusal(400, 'bad_request', `groups: run ${runId} has no instance ${unknown}`, {
+      field: 'groups',
+    });
+  }
+  if (!rollouts && !groups) await farm.cancel.cancelRun(runId);
+  for (const id of groups ?? []) await farm.cancel.cancelGroup(runId, id);
   if (rollouts) await farm.cancel.cancelRollouts(rollouts);
-  else await farm.cancel.cancelRun(runId);
-  return { cancelled: rollouts ?? runId };
+  return { cancelled: rollouts || groups ? [...(rollouts ?? []), ...(groups ?? [])] : runId };
 }
