@@ -16,6 +16,7 @@ import {
   valuesOf,
 } from '@swefarm/shared';
 import type { z } from 'zod';
+import { fromMiniSweAgent, limitsOfMini } from './miniconfig.ts';
 import { asTree, type SettingsTree } from './settingstree.ts';
 
 type Kind<T> = {
@@ -93,6 +94,7 @@ export function withSets(agent: SettingsTree, instances: readonly Named[]): Sett
   const tools = withNamed(toolsets, [...instances, ...bySet], 'toolset', TOOLSETS);
   const action = actionOf(agent, sets, tools);
   return {
+    ...limitsOfMini(agent),
     ...agent,
     ...(sets.length > 0 ? { prompts: sets } : {}),
     ...(tools.length > 0 ? { toolset: tools } : {}),
@@ -205,23 +207,4 @@ function checkTemplates(
     if (engine === 'jinja') parseJinja(source, text, jinjaValuesOf(name));
     else parseTemplate(source, text, valuesOf(name));
   }
-}
-
-/** Returns the texts of a configuration of mini-swe-agent, version 1 or 2, as a prompt set; its limits and its environment are not read. */
-function fromMiniSweAgent(tree: SettingsTree): SettingsTree {
-  const agent = asTree(tree.agent);
-  if (agent.system_template === undefined) return tree;
-  const model = asTree(tree.model);
-  const error = model.format_error_template ?? agent.format_error_template;
-  const templates = {
-    system: agent.system_template,
-    instance: agent.instance_template,
-    observation: model.observation_template ?? agent.action_observation_template,
-    format_error: error,
-    token_cut: error,
-  };
-  return {
-    engine: 'jinja',
-    templates: Object.fromEntries(Object.entries(templates).filter(([, text]) => text !== undefined)),
-  };
 }
