@@ -66,6 +66,11 @@ describe('toolsets', () => {
       `${OWN.replace('go', 'submit')}\nprompts: {system: "{{x}}"}`,
       /prompts\.system, line 1: unknown name/,
     ],
+    [
+      'a text cut by its comma',
+      'tools: [{name: submit, description: d, parameters: {type: object, properties: {t: {description: a, b}}}, run: submit}]',
+      /own\.yaml: tool submit: argument t: "b" has no value; quote/,
+    ],
     ['a list', '[]', /expected a mapping/],
   ])('%s is refused', (_, given, message) => {
     const path = /[:[]/.test(given) ? file('own.yaml', given) : given;

@@ -35,7 +35,10 @@ const TOOLSETS: Kind<Toolset> = {
   folder: join(DATA, 'toolsets'),
   schema: Toolset,
   convert: (tree) => tree,
-  check: ({ prompts }, where) => checkTemplates(`${where}: prompts`, prompts, 'plain'),
+  check({ prompts, tools }, where) {
+    checkTemplates(`${where}: prompts`, prompts, 'plain');
+    for (const { name, parameters } of tools) checkArguments(`${where}: tool ${name}`, parameters.properties);
+  },
 };
 
 const PROMPTS: Kind<PromptSet> = {
@@ -193,6 +196,17 @@ function parseSet<T>(tree: unknown, where: string, kind: Kind<T>): T {
     ({ path, message }) => `${path.join('.') || 'the set'}: ${message}`,
   );
   throw new UsageError(`${where}: ${problems.join('; ')} (fields: docs/prompts.md)`);
+}
+
+/** In YAML `{description: a, b}` has a key `b` without a value, which the model would see in place of the text. */
+function checkArguments(where: string, properties: Toolset['tools'][number]['parameters']['properties']) {
+  for (const [name, schema] of Object.entries(properties)) {
+    const empty = Object.entries(schema).find(([, value]) => value === null);
+    if (empty)
+      throw new UsageError(
+        `${where}: argument ${name}: "${empty[0]}" has no value; quote texts that contain a comma`,
+      );
+  }
 }
 
 function checkTemplates(
