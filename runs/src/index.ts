@@ -13,6 +13,7 @@ export {
   readRegistry,
   registryPath,
 } from './health/registry.ts';
+export { notesOnMini } from './miniconfig.ts';
 export { readPatches } from './patches.ts';
 export { withShownPictures } from './pictures.ts';
 export { ANY_MODEL, diagnose } from './probe/doctor.ts';

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { notesOnMini } from './miniconfig.ts';
 import { promptSetsOf, toolsetsOf, withSets } from './sets.ts';
 
 let folder: string;
@@ -65,6 +66,11 @@ describe('toolsets', () => {
       `${OWN.replace('go', 'submit')}\nprompts: {system: "{{x}}"}`,
       /prompts\.system, line 1: unknown name/,
     ],
+    [
+      'a text cut by its comma',
+      'tools: [{name: submit, description: d, parameters: {type: object, properties: {t: {description: a, b}}}, run: submit}]',
+      /own\.yaml: tool submit: argument t: "b" has no value; quote/,
+    ],
     ['a list', '[]', /expected a mapping/],
   ])('%s is refused', (_, given, message) => {
     const path = /[:[]/.test(given) ? file('own.yaml', given) : given;
@@ -117,6 +123,30 @@ model:
     expect(() => promptSetsOf(file('bad.yaml', text.replace('{{task}}', '{{tusk}}')))).toThrow(
       /bad\.yaml: templates\.instance, line 1: unknown name tusk/,
     );
+  });
+});
+
+describe('limits of mini-swe-agent', () => {
+  const mini = (name: string, more: string) =>
+    file(
+      name,
+      `agent: {system_template: s, instance_template: i, ${more}}\nenvironment: {timeout: 30, cwd: /x}\n`,
+    );
+  test('they are those of the run, unless it has its own; the rest is named', () => {
+    const prompts = mini('m.yaml', 'step_limit: 70, cost_limit: 3., wall_time_limit_seconds: 0');
+    expect(withSets({ prompts }, [])).toMatchObject({ step_limit: 70, step_timeout: 30 });
+    const agent = { prompts: `${prompts}=0.5`, step_limit: 9 };
+    expect(withSets(agent, [])).toMatchObject({ step_limit: 9, step_timeout: 30 });
+    expect(withSets(agent, [])).not.toHaveProperty('time_limit');
+    expect(notesOnMini(agent)).toEqual([
+      `--prompts ${prompts}: read as --step-limit as given, not 70, --step-timeout 30; not read: agent.cost_limit (give --cost-limit and --prices), agent.wall_time_limit_seconds, environment.cwd`,
+    ]);
+    expect(notesOnMini({ prompts: 'default' })).toEqual([]);
+  });
+  test('files with different limits are refused', () => {
+    const prompts = [mini('m.yaml', 'step_limit: 70'), mini('n.yaml', 'step_limit: 80')].join();
+    expect(() => withSets({ prompts }, [])).toThrow(/n\.yaml: step_limit is 80, and 70 .* give --step-limit/);
+    expect(withSets({ prompts, step_limit: 5 }, [])).toMatchObject({ step_limit: 5 });
   });
 });
 

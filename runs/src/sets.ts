@@ -16,6 +16,7 @@ import {
   valuesOf,
 } from '@swefarm/shared';
 import type { z } from 'zod';
+import { fromMiniSweAgent, limitsOfMini } from './miniconfig.ts';
 import { asTree, type SettingsTree } from './settingstree.ts';
 
 type Kind<T> = {
@@ -34,7 +35,10 @@ const TOOLSETS: Kind<Toolset> = {
   folder: join(DATA, 'toolsets'),
   schema: Toolset,
   convert: (tree) => tree,
-  check: ({ prompts }, where) => checkTemplates(`${where}: prompts`, prompts, 'plain'),
+  check({ prompts, tools }, where) {
+    checkTemplates(`${where}: prompts`, prompts, 'plain');
+    for (const { name, parameters } of tools) checkArguments(`${where}: tool ${name}`, parameters.properties);
+  },
 };
 
 const PROMPTS: Kind<PromptSet> = {
@@ -93,6 +97,7 @@ export function withSets(agent: SettingsTree, instances: readonly Named[]): Sett
   const tools = withNamed(toolsets, [...instances, ...bySet], 'toolset', TOOLSETS);
   const action = actionOf(agent, sets, tools);
   return {
+    ...limitsOfMini(agent),
     ...agent,
     ...(sets.length > 0 ? { prompts: sets } : {}),
     ...(tools.length > 0 ? { toolset: tools } : {}),
@@ -193,6 +198,17 @@ function parseSet<T>(tree: unknown, where: string, kind: Kind<T>): T {
   throw new UsageError(`${where}: ${problems.join('; ')} (fields: docs/prompts.md)`);
 }
 
+/** In YAML `{description: a, b}` has a key `b` without a value, which the model would see in place of the text. */
+function checkArguments(where: string, properties: Toolset['tools'][number]['parameters']['properties']) {
+  for (const [name, schema] of Object.entries(properties)) {
+    const empty = Object.entries(schema).find(([, value]) => value === null);
+    if (empty)
+      throw new UsageError(
+        `${where}: argument ${name}: "${empty[0]}" has no value; quote texts that contain a comma`,
+      );
+  }
+}
+
 function checkTemplates(
   where: string,
   templates: Readonly<Record<string, string>>,
@@ -205,23 +221,4 @@ function checkTemplates(
     if (engine === 'jinja') parseJinja(source, text, jinjaValuesOf(name));
     else parseTemplate(source, text, valuesOf(name));
   }
-}
-
-/** Returns the texts of a configuration of mini-swe-agent, version 1 or 2, as a prompt set; its limits and its environment are not read. */
-function fromMiniSweAgent(tree: SettingsTree): SettingsTree {
-  const agent = asTree(tree.agent);
-  if (agent.system_template === undefined) return tree;
-  const model = asTree(tree.model);
-  const error = model.format_error_template ?? agent.format_error_template;
-  const templates = {
-    system: agent.system_template,
-    instance: agent.instance_template,
-    observation: model.observation_template ?? agent.action_observation_template,
-    format_error: error,
-    token_cut: error,
-  };
-  return {
-    engine: 'jinja',
-    templates: Object.fromEntries(Object.entries(templates).filter(([, text]) => text !== undefined)),
-  };
 }

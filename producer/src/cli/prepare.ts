@@ -2,11 +2,14 @@
 import type { Dataset } from '@swefarm/datasets';
 import {
   addKnownHealth,
+  asTree,
   newRunRecord,
+  notesOnMini,
   readPatches,
   readRegistry,
   registryPath,
   requireSameSettings,
+  runSettings,
   withShownPictures,
 } from '@swefarm/runs';
 import type { ProducerConfig } from '@swefarm/shared';
@@ -47,6 +50,8 @@ export async function prepareRun(
   const dataset = await addHealth(await datasetOf(o, signal), o, config);
   const secret = apiKeyOf(o.apiKeyEnv, config.policy_api_key);
   const wanted = newRunRecord({ dataset, flags: o.run, configFile: o.runConfig }, secret !== null);
+  const { agent } = runSettings({ flags: o.run, configFile: o.runConfig });
+  for (const note of notesOnMini(asTree(agent))) printStatus(`swefarm: ${note}`);
   if (stored) requireSameSettings(stored, wanted);
   const price = readPrice(o, config, wanted);
   // The order of an earlier output wins over the farm's history.
