@@ -58,7 +58,7 @@ test('/metrics has outcomes from zero, farm, policies and the process', async ()
     ...{ limit: 1.5, threshold: null, wait_polls: 0, queue_polls: 0, refused: 0, reason: null, at: 1 },
     endpoints: [{ endpoint: 'http://gpu1:8000/v1', ...load }],
   });
-  const members = ['a', 'b', 'c'].map((rollout) => ({ rollout, plays: rollout !== 'c', rank: 1 }));
+  const members = ['a', 'b', 'c'].map((rollout) => ({ rollout, plays: rollout !== 'c', order: 1 }));
   await farm.admissions.exchange('default', members, 0);
   const reply = await fetch(`${url}/metrics`, { headers: bearer() });
   expect(reply.headers.get('content-type')).toContain('version=0.0.4');

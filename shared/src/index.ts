@@ -205,6 +205,7 @@ export { Curriculum, Draw, mostGroups, Stratum, startedGroups, Until } from './r
 export { aclUser } from './redis/acl.ts';
 export { removeAddress, writeAddress } from './redis/address.ts';
 export {
+  ADMISSION_WAIT_MS,
   type AdmissionPool,
   AdmissionState,
   EndpointLoad,

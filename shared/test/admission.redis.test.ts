@@ -15,7 +15,7 @@ const state = (limit: number | null): AdmissionState => ({
     at: 1,
   },
 });
-const member = (rollout: string, plays = false, rank = 1) => ({ rollout, plays, rank });
+const member = (rollout: string, plays = false, order = 1) => ({ rollout, plays, order });
 const names = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => `r${from + at}`);
 
 test('all wait until the pool has a state, then as many play as its limit allows', async () => {
@@ -27,11 +27,11 @@ test('all wait until the pool has a state, then as many play as its limit allows
       0,
     );
   expect(await ask('a', 'b')).toEqual({
-    ...{ limit: null, known: false, playing: 0, waiting: 2, permissions: ['wait', 'wait'] },
+    ...{ limit: null, known: false, playing: 0, waiting: 2, permissions: ['wait', 'wait'], called: [] },
   });
   await farm.admissions.setState('p', state(1.9));
   expect(await ask('a', 'b')).toEqual({
-    ...{ limit: 1, known: true, playing: 1, waiting: 1, permissions: ['play', 'wait'] },
+    ...{ limit: 1, known: true, playing: 1, waiting: 1, permissions: ['play', 'wait'], called: [] },
   });
   await farm.admissions.leave('p', ['a']);
   expect((await ask('b')).permissions).toEqual(['play']);
@@ -39,7 +39,7 @@ test('all wait until the pool has a state, then as many play as its limit allows
   expect(await ask('c', 'd', 'e')).toMatchObject({ limit: null, known: true, playing: 4, waiting: 0 });
 });
 
-test('workers share the limit; the lower class goes first, then who came first', async () => {
+test('workers share the limit; the lowest priority goes first', async () => {
   await using farm = await testFarm();
   await farm.admissions.setState('p', state(2));
   const first = await farm.admissions.exchange('p', [member('a'), member('b'), member('c')], 0);
@@ -81,6 +81,27 @@ test('a lower limit suspends the rollouts that were admitted last, and they play
     0,
   );
   expect(permissions).toEqual(['play', 'play', 'suspended', 'wait', 'wait']);
+});
+
+test('a free slot goes to a waiting rollout of no worker, whose job must be made due', async () => {
+  await using farm = await testFarm();
+  await farm.admissions.setState('p', state(1));
+  const ask = (...of: ReturnType<typeof member>[]) => farm.admissions.exchange('p', of, 0);
+  await ask(member('a'), member('late', false, 9), member('early', false, 3));
+  await farm.admissions.leave('p', ['a']);
+  expect(await ask()).toMatchObject({ playing: 1, waiting: 1, called: ['early'] });
+  // Its slot is reserved until a worker claims its job, and is asked for once.
+  expect(await ask(member('new', false, 1))).toMatchObject({ permissions: ['wait'], called: [] });
+  expect(await ask(member('early', false, 3))).toMatchObject({ permissions: ['play'], called: [] });
+});
+
+test('an admitted rollout that has not started waits again when the limit falls', async () => {
+  await using farm = await testFarm();
+  await farm.admissions.setState('p', state(2));
+  await farm.admissions.exchange('p', [member('a'), member('b')], 0);
+  await farm.admissions.setState('p', state(1));
+  const next = await farm.admissions.exchange('p', [member('a', true), member('b')], 0);
+  expect(next).toMatchObject({ playing: 1, waiting: 1, permissions: ['play', 'wait'] });
 });
 
 test('rollouts of a dead worker free their slots; one that played on returns', async () => {

@@ -90,7 +90,7 @@ const OF_WORKERS: Calls = {
   'placement.receive': (farm) => farm.placement.receive('w'),
   'placement.wake': (farm) => farm.placement.wake('w'),
   'admissions.exchange': (farm, { id, rollout }) =>
-    farm.admissions.exchange(id, [{ rollout, plays: false, rank: 1 }], 1),
+    farm.admissions.exchange(id, [{ rollout, plays: false, order: 1 }], 1),
   'admissions.leave': (farm, { id, rollout }) => farm.admissions.leave(id, [rollout]),
   'admissions.setState': (farm, { id }) => farm.admissions.setState(id, ADMISSION),
   'policies.report': (farm) => farm.policies.report('w', []),
@@ -218,6 +218,7 @@ const OF_BOTH: Calls = {
   'clock.ask': (farm) => farm.clock.ask(),
   'clock.observe': async (farm) => farm.clock.observe(['1', '0']),
   'jobs.hasten': (farm) => farm.jobs.hasten(0),
+  'jobs.promote': (farm, { rollout }) => farm.jobs.promote([rollout]),
   'locks.renew': (farm, { rollout }) => farm.locks.renew([{ job: rollout, token: 't', back: true }]),
   'sessions.state': (farm, { session }) => farm.sessions.state(session),
   'sessions.renew': (farm, { session }) => farm.sessions.renew([session]),

@@ -1,9 +1,9 @@
-/** Rollouts that wait for their policy: without a sandbox, without a running clock, and without a failure. */
-import { AgentConfig, newId, PolicyConfig, type PolicyKey, silentLog } from '@swefarm/shared';
+/** Rollouts that wait for their policy: without a slot, a sandbox, a running clock, an attempt or a failure. */
+import { ADMISSION_WAIT_MS, AgentConfig, type Farm, newId, PolicyConfig, silentLog } from '@swefarm/shared';
 import { bareRun, rawRedis, type ScriptedPolicy, startScriptedPolicy } from '@swefarm/testkit';
 import { listening } from '@swefarm/testkit/test/listening.ts';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import { createAdmission, type Permit } from '../src/admission/admission.ts';
+import { type Admission, createAdmission, type Permit } from '../src/admission/admission.ts';
 import { poolOf } from '../src/admission/pool.ts';
 import { startHostWorker, treeInstance, ungraded, useHost } from './hostworker.ts';
 import { openScene } from './maintenance/farm.ts';
@@ -25,19 +25,27 @@ beforeAll(async () => {
 });
 afterAll(() => policy[Symbol.asyncDispose]());
 
-/** A run whose rollouts are all claimed by one worker, of which `admission` play at once. */
-async function scene(rollouts: number, admission: number | 'auto' | 'off', timeLimit = 600) {
-  const prefix = `{a-${newId()}}`;
-  const { farm } = await openScene(prefix);
-  onTestFinished(() => farm[Symbol.asyncDispose]());
+type Admitting = number | 'auto' | 'off';
+
+/** Submits a run of which `admission` rollouts play at once. */
+async function submitRun(farm: Farm, rollouts: number, admission: Admitting, timeLimit = 600) {
   const config = PolicyConfig.parse({ urls: [policy.url], model: 'scripted', admission });
   const agent = AgentConfig.parse({ time_limit: timeLimit });
-  const run = bareRun({ group_size: rollouts, ...ungraded(), policy: config, agent });
+  const run = bareRun({ run_id: newId(), group_size: rollouts, ...ungraded(), policy: config, agent });
   await farm.runs.create(run, [treeInstance(host.folder)]);
   const ids = await farm.groups.rollouts(run.run_id);
   await farm.jobs.enqueue(run, ids);
+  return { run, ids };
+}
+
+/** A run whose rollouts are all claimed by one worker with `slots` slots, of which `admission` play at once. */
+async function scene(rollouts: number, admission: Admitting, { timeLimit = 600, slots = rollouts } = {}) {
+  const prefix = `{a-${newId()}}`;
+  const { farm } = await openScene(prefix);
+  onTestFinished(() => farm[Symbol.asyncDispose]());
+  const { run, ids } = await submitRun(farm, rollouts, admission, timeLimit);
   const stop = new AbortController();
-  const given = { farm, prefix, ...host, slots: rollouts, limitMs: 60_000, stop: stop.signal };
+  const given = { farm, prefix, ...host, slots, limitMs: 60_000, stop: stop.signal };
   const { node, sandboxes } = await startHostWorker(given);
   const pool = async () =>
     (await farm.admissions.list()).map(({ playing, waiting }) => ({ playing, waiting }))[0];
@@ -67,27 +75,44 @@ test('rollouts beyond the limit wait without a sandbox, and none needs a second 
   await expect.poll(at.pool, POLL).toEqual({ playing: 0, waiting: 0 });
 });
 
-test('a waiting rollout is cancelled, and a worker that stops hands waiting rollouts back', async () => {
-  const at = await scene(3, 1);
-  await expect.poll(at.pool, POLL).toEqual({ playing: 1, waiting: 2 });
-  const playing = await rawRedis(at.farm)('ZRANGE', `${at.prefix}:admission:playing:${poolName()}#1`, 0, -1);
-  const [first = '', second = ''] = at.ids.filter((id) => !(playing as string[]).includes(id));
-  at.node.active.abort(first, 'cancelled', 'deadline');
+test('rollouts that wait occupy no slot: those of another policy start at once', async () => {
+  await policy.setFault({ kind: 'unavailable' });
+  onTestFinished(() => policy.setFault());
+  const at = await scene(8, 1, { slots: 2 });
+  await expect.poll(at.pool, POLL).toEqual({ playing: 1, waiting: 7 });
+  const other = await submitRun(at.farm, 1, 'off');
+  const started = async () => (await at.farm.journal.read(other.ids[0] ?? '')).length;
+  await expect.poll(started, POLL).toBe(1);
+  expect(at.node.active.count).toBe(2);
+  const attempts = await Promise.all(at.ids.map(async (id) => (await at.farm.journal.read(id)).length));
+  expect(attempts.reduce((sum, one) => sum + one)).toBe(1);
+});
+
+test('a freed slot lets a waiting rollout start long before the delay of its job', async () => {
+  const from = performance.now();
+  const at = await scene(6, 1, { slots: 3 });
+  await expect.poll(async () => (await at.results()).length, POLL).toBe(6);
+  expect(performance.now() - from).toBeLessThan(ADMISSION_WAIT_MS);
+  // Instance and index order the rollouts of a group.
+  expect((await at.results()).map(({ rollout_id }) => rollout_id)).toEqual(at.ids.toSorted());
+});
+
+test('a waiting rollout is cancelled without a claim of its policy', async () => {
+  const at = await scene(2, 1);
+  await expect.poll(at.pool, POLL).toEqual({ playing: 1, waiting: 1 });
+  const playing = at.node.active.ids();
+  const [waiting = ''] = at.ids.filter((id) => !playing.includes(id));
+  await at.farm.cancel.cancelRollouts([waiting]);
+  await at.farm.jobs.promote([waiting]);
   await expect
-    .poll(() => at.farm.results.get(first), POLL)
-    .toMatchObject({
-      ...{ outcome: 'cancelled', attempt: 1 },
-    });
-  at.stop.abort();
-  const ends = async () => (await at.farm.journal.read(second)).map(({ end }) => [end?.class, end?.cause]);
-  await expect.poll(ends, POLL).toContainEqual(['drained', 'the rollout waited for its policy']);
-  expect(await at.farm.results.get(second)).toBeNull();
+    .poll(() => at.farm.results.get(waiting), POLL)
+    .toMatchObject({ outcome: 'cancelled', attempt: 1 });
 });
 
 const poolName = (): string => new URL(policy.url).host;
 
 test('a suspended rollout asks nothing, its time limit does not run, and it plays on', async () => {
-  const at = await scene(1, 1, LIMIT_SECONDS);
+  const at = await scene(1, 1, { timeLimit: LIMIT_SECONDS });
   const key = (part: string): string => `${at.prefix}:admission:${part}:${poolName()}#1`;
   const send = rawRedis(at.farm);
   const answered = () => policy.stats().rollouts[at.ids[0] ?? '']?.answered ?? 0;
@@ -131,13 +156,16 @@ test('an endpoint that preempts suspends rollouts on the whole farm, and room le
     for (const one of workers) one[Symbol.dispose]();
   });
   const signal = new AbortController().signal;
-  const apiKey: PolicyKey | null = null;
+  const apiKey = async () => null;
   const permits: Permit[] = [];
+  const enter = async (worker: Admission, rollout: string): Promise<boolean> => {
+    const admitted = await worker.enter(pool, { rollout, order: 1, apiKey }, signal);
+    if ('pause' in admitted) permits.push(admitted);
+    return 'pause' in admitted;
+  };
   for (const [at, worker] of [...workers, ...workers].entries())
     for (let one = 0; one < 10; one++)
-      permits.push(
-        await worker.enter(pool, { rollout: `r${at}.${one}`, rank: 1, apiKey }, signal, () => undefined),
-      );
+      await expect.poll(() => enter(worker, `r${at}.${one}`), POLL).toBe(true);
   expect(permits).toHaveLength(40);
   const suspended = () => permits.filter(({ pause }) => pause.paused).length;
   expect(suspended()).toBe(0);
@@ -158,7 +186,7 @@ test('a rollout without a metric of its endpoint plays at once', async () => {
 });
 
 test('an outage by 503 longer than the time limit throws no answer away', async () => {
-  const at = await scene(1, 'off', LIMIT_SECONDS);
+  const at = await scene(1, 'off', { timeLimit: LIMIT_SECONDS });
   const [id = ''] = at.ids;
   await expect.poll(() => policy.stats().rollouts[id]?.answered ?? 0, POLL).toBeGreaterThan(1);
   await policy.setFault({ kind: 'unavailable' });

@@ -42,8 +42,8 @@ export type AdmissionState = z.infer<typeof AdmissionState>;
 export const Permission = z.enum(['wait', 'play', 'suspended']);
 export type Permission = z.infer<typeof Permission>;
 
-/** A rollout of this worker in a pool. `rank`: class of its run, 0 first. */
-export type PoolMember = { rollout: string; plays: boolean; rank: number };
+/** A rollout of this worker in a pool. `order`: priority of its job; of the waiting rollouts, the lowest is admitted first. */
+export type PoolMember = { rollout: string; plays: boolean; order: number };
 
 /** `limit`: null for no limit. `playing` includes suspended rollouts, which are beyond the limit. */
 export type PoolCounts = { limit: number | null; playing: number; waiting: number };
@@ -53,6 +53,11 @@ export type AdmissionPool = PoolCounts & { pool: string; state: AdmissionState |
 
 /** Life time of a rollout's lease in milliseconds, as long as a lock of the queue. Workers renew it each second. */
 const LEASE_MS = 20_000;
+/**
+ * Delay of the job of a waiting rollout in milliseconds. The job is due earlier when the rollout is admitted; the delay only ends the wait of a
+ * rollout whose admission was lost with a worker.
+ */
+export const ADMISSION_WAIT_MS = 60_000;
 const POOL_LIFE_S = 24 * 3600;
 /** Time after the last exchange for which a pool is listed, in milliseconds. */
 const LISTED_MS = 30_000;
@@ -78,25 +83,28 @@ export function createAdmissions(store: Store) {
   const exchange = loadScript(redis, 'admission_exchange');
   return {
     /**
-     * Renews the leases of the members for 20 s, and admits waiting rollouts up to the limit. Returns the permission of each member, in
-     * order. `refused`: 429 and 503 answers since the last exchange. All members of a pool without limit and state wait.
+     * Renews the leases of the members for 20 s, and admits waiting rollouts up to the limit, each for 20 s until its worker renews. Returns the
+     * permission of each member, in order, and other rollouts that were admitted, whose jobs must be made due (`called`). `refused`: 429 and
+     * 503 answers since the last exchange. All members of a pool without limit and state wait.
      */
     async exchange(
       pool: string,
       members: readonly PoolMember[],
       refused: number,
-    ): Promise<PoolCounts & { known: boolean; permissions: Permission[] }> {
+    ): Promise<PoolCounts & { known: boolean; permissions: Permission[]; called: string[] }> {
       const of = [keys.pool(pool), keys.playing(pool), keys.waiting(pool), keys.lapses(pool), keys.pools];
       const fixed = fixedLimit(pool) ?? '';
-      const triples = members.flatMap(({ rollout, plays, rank }) => [rollout, plays ? 1 : 0, rank]);
-      const reply = await exchange(of, [pool, fixed, LEASE_MS, POOL_LIFE_S, refused, ...triples]);
-      const [limit, playing, waiting, ...permissions] = reply as (string | number)[];
+      const triples = members.flatMap(({ rollout, plays, order }) => [rollout, plays ? 1 : 0, order]);
+      const waitMs = ADMISSION_WAIT_MS + LEASE_MS;
+      const reply = await exchange(of, [pool, fixed, LEASE_MS, waitMs, POOL_LIFE_S, refused, ...triples]);
+      const [limit, playing, waiting, ...rest] = reply as (string | number)[];
       return {
         limit: Number(limit) > 0 ? Number(limit) : null,
         known: limit !== '',
         playing: Number(playing),
         waiting: Number(waiting),
-        permissions: permissions.map((one) => Permission.parse(one)),
+        permissions: rest.slice(0, members.length).map((one) => Permission.parse(one)),
+        called: rest.slice(members.length).map(String),
       };
     },
     /** Removes rollouts from a pool. */

@@ -81,9 +81,21 @@ export class Jobs extends Part {
   async hasten(mostMs: number): Promise<string[]> {
     const from = ((await this.store.clock.ask()) + mostMs) * DELAYED_SCALE;
     const ids = await this.redis.zrangebyscore(this.#key('delayed'), from, '+inf', 'LIMIT', 0, BATCH);
-    const promote = async (id: string): Promise<void> => (await this.store.queue().getJob(id))?.promote();
-    await Promise.all(ids.map((id) => promote(id).catch(unlessRefused)));
+    await this.promote(ids);
     return ids;
+  }
+
+  /** Makes delayed jobs due. Other states of a job do not change. Returns the rollouts that have no job. */
+  async promote(rolloutIds: readonly string[]): Promise<string[]> {
+    const gone: string[] = [];
+    const promote = async (id: string): Promise<void> => {
+      const job = await this.store.queue().getJob(id);
+      if (job) await job.promote();
+      else gone.push(id);
+    };
+    for (let at = 0; at < rolloutIds.length; at += BATCH)
+      await Promise.all(rolloutIds.slice(at, at + BATCH).map((id) => promote(id).catch(unlessRefused)));
+    return gone;
   }
 
   /** Removes the jobs of these rollouts, except jobs that a worker runs. */

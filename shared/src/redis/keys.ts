@@ -102,7 +102,7 @@ const admissionKeys = (key: Key) => ({
   pool: (policy: string) => key('admission', 'pool', policy),
   /** Sorted set | as the pool | rollouts that may play, by the order of their admission. */
   playing: (policy: string) => key('admission', 'playing', policy),
-  /** Sorted set | as the pool | rollouts that wait, by class and arrival (ms). */
+  /** Sorted set | as the pool | rollouts that wait, by the priority of their jobs. */
   waiting: (policy: string) => key('admission', 'waiting', policy),
   /** Sorted set | as the pool | rollouts by the lapse (ms) of their lease. */
   lapses: (policy: string) => key('admission', 'lapses', policy),

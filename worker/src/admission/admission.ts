@@ -1,9 +1,10 @@
 /**
- * Admits rollouts to their policy: a rollout waits before its sandbox starts until the limit of its pool admits it, and is suspended before
- * its next turn while the limit is lower. Each second the worker renews the leases of its rollouts; one worker at a time polls the
- * endpoints of a pool. During an outage of Redis, permissions stay as they are.
+ * Admits rollouts to their policy: a rollout waits in the queue, before any attempt, until the limit of its pool admits it, and is suspended
+ * before its next turn while the limit is lower. Each second the worker renews the leases of its rollouts and makes jobs of admitted
+ * rollouts due; one worker at a time polls the endpoints of a pool. During an outage of Redis, permissions stay as they are.
  */
 import {
+  ADMISSION_WAIT_MS,
   type EndpointLoad,
   errorMessage,
   type Farm,
@@ -30,17 +31,26 @@ export type Permit = Disposable & {
   refused(): void;
 };
 
+/** A rollout that must wait. Disposing it removes the rollout from its pool. */
+export type Waiting = Disposable & {
+  /** Delay of the rollout's job. The job is made due when the rollout is admitted. */
+  readonly delayMs: number;
+  /** Call this when the job is delayed: the rollout may have been admitted before. Never throws. */
+  delayed(): Promise<void>;
+};
+
 type Member = {
   rollout: string;
-  rank: number;
+  order: number;
   permission: Permission;
-  admitted: PromiseWithResolvers<void>;
+  /** Resolves when the rollout may play, or must wait. */
+  decided: PromiseWithResolvers<void>;
   pause: ReturnType<typeof createPause>;
 };
 
 type Pool = {
   name: PoolName;
-  apiKey: PolicyKey | null;
+  apiKey: () => Promise<PolicyKey | null>;
   members: Map<string, Member>;
   refused: number;
   counts: { playing: number; waiting: number };
@@ -49,12 +59,14 @@ type Pool = {
 };
 
 type AdmissionDeps = {
-  farm: Pick<Farm, 'admissions' | 'leases' | 'clock'>;
+  farm: Pick<Farm, 'admissions' | 'leases' | 'clock' | 'jobs'>;
   worker: string;
   /** Minimum time between two polls of a pool's endpoints, in milliseconds. */
   pollMs: number;
   log: Logger;
 };
+
+type Entrant = { rollout: string; order: number; apiKey: () => Promise<PolicyKey | null> };
 
 export type Admission = ReturnType<typeof createAdmission>;
 
@@ -67,19 +79,13 @@ export function createAdmission(deps: AdmissionDeps, tickMs: number = TICK_MS) {
     await exchange(pool);
     await pollWhenDue(pool);
   };
-  const timer = setInterval(
-    () => {
-      for (const pool of pools.values()) void tick(pool);
-    },
-    Math.min(tickMs, pollMs / 2),
-  );
+  const timer = setInterval(() => tickAll(pools, tick), Math.min(tickMs, pollMs / 2));
   timer.unref();
 
-  const leave = (pool: Pool, { rollout }: Member): void => {
+  const leave = (pool: Pool, rollout: string): void => {
     pool.members.delete(rollout);
-    if (pool.members.size === 0) pools.delete(pool.name.id);
     farm.admissions.leave(pool.name.id, [rollout]).then(
-      () => (pool.members.size > 0 ? exchange(pool) : undefined),
+      () => exchange(pool),
       (error: unknown) =>
         log.debug({ rollout, err: errorMessage(error) }, 'rollout has not left its pool: its lease expires'),
     );
@@ -87,57 +93,85 @@ export function createAdmission(deps: AdmissionDeps, tickMs: number = TICK_MS) {
 
   return {
     /**
-     * Waits until the rollout may play; throws the signal's reason when aborted. `onWait` is called if it must wait.
-     * @param rank class of the run, 0 first; of one class, the rollout that came first is admitted first
+     * Returns whether the rollout may play now. Waits only until the limit of the pool is known; throws the signal's reason when aborted.
+     * @param entrant its `order` is the priority of its job; of the waiting rollouts, the lowest is admitted first
      */
     async enter(
       name: PoolName,
-      { rollout, rank, apiKey }: { rollout: string; rank: number; apiKey: PolicyKey | null },
+      { rollout, order, apiKey }: Entrant,
       signal: AbortSignal,
-      onWait: () => void,
-    ): Promise<Permit> {
+    ): Promise<Permit | Waiting> {
       const pool = pools.get(name.id) ?? newPool(name, apiKey);
       pools.set(name.id, pool);
-      const admitted = Promise.withResolvers<void>();
-      const member: Member = { rollout, rank, permission: 'wait', admitted, pause: createPause() };
+      const decided = Promise.withResolvers<void>();
+      const member: Member = { rollout, order, permission: 'wait', decided, pause: createPause() };
       pool.members.set(rollout, member);
+      const remove = disposable(() => leave(pool, rollout));
       try {
-        await tick(pool);
-        if (isWaiting(member)) onWait();
-        await untilAborted(admitted.promise, signal);
+        await exchange(pool, [member]);
+        void pollWhenDue(pool);
+        await untilAborted(decided.promise, signal);
       } catch (error) {
-        leave(pool, member);
+        leave(pool, rollout);
         throw error;
       }
-      return {
-        pause: member.pause.pause,
-        refused: () => void pool.refused++,
-        [Symbol.dispose]: () => leave(pool, member),
+      if (!isWaiting(member))
+        return { ...remove, pause: member.pause.pause, refused: () => void pool.refused++ };
+      pool.members.delete(rollout);
+      const delayed = async (): Promise<void> => {
+        await exchange(pool, [member]);
+        if (!isWaiting(member)) await call(farm, pool.name.id, [rollout], log);
       };
+      return { ...remove, delayMs: ADMISSION_WAIT_MS, delayed };
     },
     [Symbol.dispose]: () => clearInterval(timer),
   };
 }
 
-const newPool = (name: PoolName, apiKey: PolicyKey | null): Pool => ({
+function tickAll(pools: Map<string, Pool>, tick: (pool: Pool) => Promise<void>): void {
+  for (const [id, pool] of pools) {
+    // Rollouts that wait are admitted by any worker that has seen them.
+    if (pool.members.size > 0 || pool.counts.waiting > 0) void tick(pool);
+    else pools.delete(id);
+  }
+}
+
+/** Calls `end` at the first disposal. */
+function disposable(end: () => void): Disposable {
+  let ended = false;
+  return {
+    [Symbol.dispose]() {
+      if (!ended) end();
+      ended = true;
+    },
+  };
+}
+
+const newPool = (name: PoolName, apiKey: Pool['apiKey']): Pool => ({
   ...{ name, apiKey, members: new Map(), refused: 0, counts: { playing: 0, waiting: 0 } },
   ...{ polledAt: Number.NEGATIVE_INFINITY, polling: false },
 });
 
-type Exchange = (pool: Pool) => Promise<void>;
+type Exchange = (pool: Pool, members?: readonly Member[]) => Promise<void>;
 
-/** Returns a function that renews the leases of this worker's rollouts in a pool, and applies their permissions. It never throws. */
+/**
+ * Returns a function that renews the leases of this worker's rollouts in a pool, or of the given ones, applies their permissions, and makes
+ * due the jobs of rollouts that the call admitted. It never throws.
+ */
 function createExchange({ farm, log }: AdmissionDeps): Exchange {
   let away = false;
-  return async (pool) => {
-    const members = [...pool.members.values()];
+  return async (pool, members = [...pool.members.values()]) => {
     const { refused } = pool;
     pool.refused = 0;
     try {
-      const sent = members.map((one) => ({ rollout: one.rollout, rank: one.rank, plays: !isWaiting(one) }));
+      const sent = members.map((one) => ({ rollout: one.rollout, order: one.order, plays: !isWaiting(one) }));
       const reply = await farm.admissions.exchange(pool.name.id, sent, refused);
+      if (reply.waiting > 0 && pool.counts.waiting === 0)
+        log.info({ policy: pool.name.id, ...pool.counts }, 'rollouts wait in the queue for their policy');
       pool.counts = { playing: reply.playing, waiting: reply.waiting };
-      for (const [at, member] of members.entries()) permit(member, reply.permissions[at] ?? 'wait');
+      for (const [at, member] of members.entries())
+        permit(member, reply.permissions[at] ?? 'wait', reply.known);
+      if (reply.called.length > 0) await call(farm, pool.name.id, reply.called, log);
       if (away) log.info('admission works again');
       away = false;
     } catch (error) {
@@ -147,6 +181,21 @@ function createExchange({ farm, log }: AdmissionDeps): Exchange {
       away = true;
     }
   };
+}
+
+/** Makes the jobs of admitted rollouts due. If the call fails, the delay of the jobs ends. */
+async function call(
+  { jobs, admissions }: AdmissionDeps['farm'],
+  pool: string,
+  rollouts: readonly string[],
+  log: Logger,
+): Promise<void> {
+  try {
+    const gone = await jobs.promote(rollouts);
+    if (gone.length > 0) await admissions.leave(pool, gone);
+  } catch (error) {
+    log.debug({ policy: pool, err: errorMessage(error) }, 'jobs of admitted rollouts are not due yet');
+  }
 }
 
 /** Returns a function that polls the endpoints of a pool if a poll is due and no other worker does it. It never throws. */
@@ -159,7 +208,7 @@ function createPoll({ farm, worker, pollMs, log }: AdmissionDeps, exchange: Exch
     const known = await farm.admissions.state(id);
     // During a weight update the endpoints are idle, which is no sign of room.
     if (!serving && known.state !== null) return;
-    const seen = await loads.read(urls, pool.apiKey);
+    const seen = await loads.read(urls, await pool.apiKey());
     const next = nextState(known.state, {
       ...{ endpoints: Math.max(1, urls.length), loads: seen, refused: known.refused },
       ...{ ...pool.counts, now: farm.clock.now() },
@@ -184,10 +233,11 @@ function createPoll({ farm, worker, pollMs, log }: AdmissionDeps, exchange: Exch
 const isWaiting = ({ permission }: Member): boolean => permission === 'wait';
 
 /** A rollout that plays is never sent back to wait: its sandbox has started. */
-function permit(member: Member, permission: Permission): void {
+function permit(member: Member, permission: Permission, known: boolean): void {
   if (permission === 'wait' && !isWaiting(member)) return;
   member.permission = permission;
-  if (permission !== 'wait') member.admitted.resolve();
+  if (permission === 'wait' && !known) return;
+  member.decided.resolve();
   member.pause.set('limit', permission === 'suspended');
 }
 

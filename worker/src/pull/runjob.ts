@@ -61,7 +61,7 @@ export async function runClaimed(job: Job, token: string, deps: JobDeps): Promis
   const route = await routeJob(job, data, node);
   if (route.action === 'forward') return forward(id, token, route.worker, deps);
   if (route.action === 'retry_later') return moveJob(job, { next: 'later', delayMs: route.delayMs }, deps);
-  const next = await runHere(data, deps);
+  const next = await runHere(job, data, deps);
   await node.router?.leave(id);
   await moveJob(job, next, deps);
 }
@@ -73,7 +73,9 @@ export async function runForwarded(job: Job, token: string, deps: JobDeps): Prom
   if (await isInWork(job, token, deps)) return;
   locks.take(id, token);
   const data = deps.mayStart() ? reader.read(job) : null;
-  const next: AfterAttempt = data ? await runHere(data, deps) : { next: 'later', delayMs: NOT_HERE_DELAY_MS };
+  const next: AfterAttempt = data
+    ? await runHere(job, data, deps)
+    : { next: 'later', delayMs: NOT_HERE_DELAY_MS };
   await node.router?.leave(id);
   await moveJob(job, next, deps);
 }
@@ -96,8 +98,9 @@ async function forward(id: string, token: string, to: string, { node, locks }: J
 }
 
 /** Runs the rollout on this worker. Never throws, because BullMQ would fail the job, and the rollout would have no result. */
-async function runHere(data: RolloutJob, { node, reader }: JobDeps): Promise<AfterAttempt> {
-  const attempt = (signal: AbortSignal): Promise<AfterAttempt> => attemptRollout(data, node, signal);
+async function runHere(job: Job, data: RolloutJob, { node, reader }: JobDeps): Promise<AfterAttempt> {
+  const attempt = (signal: AbortSignal): Promise<AfterAttempt> =>
+    attemptRollout(data, node, signal, job.priority);
   const next = await node.active.during(data.rollout_id, attempt).catch((error: unknown): AfterAttempt => {
     node.log.error({ err: error }, 'attempt failed without an end: its job is retried');
     return { next: 'later', delayMs: UNFORESEEN_DELAY_MS };
@@ -123,6 +126,7 @@ async function moveJob(job: Job, next: AfterAttempt, { node, locks }: JobDeps): 
     locks.drop(id, token);
   }
   if (next.next === 'hand_back') await next.gone;
+  if (next.next === 'later') await next.delayed?.();
 }
 
 async function putOff(

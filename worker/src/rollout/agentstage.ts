@@ -21,7 +21,6 @@ import {
 } from '@swefarm/shared';
 import type { Permit } from '../admission/admission.ts';
 import { ReplayDiffers } from '../agent/replay.ts';
-import { admit } from './admit.ts';
 import { type AgentSandbox, startSandbox } from './containers.ts';
 import type { AgentWork, ResumableWork, Task } from './context.ts';
 import { openInstalled } from './installed.ts';
@@ -40,9 +39,9 @@ const OPEN: Record<SandboxAgent, OpenAgent> = {
 /** Image, evaluation container (`clean`) and staleness check of a rollout. */
 export type Prepared = { image: ReadyImage; clean: PreparedContainer; staleness: Staleness };
 
-/** Runs the agent in a sandbox when its policy may take the rollout. If the replay of recorded turns differs, the agent begins anew in another sandbox. */
+/** Runs the agent in a sandbox, then frees its slot at the policy. If the replay of recorded turns differs, the agent begins anew in another sandbox. */
 export async function runAgent(name: SandboxAgent, task: Task, prepared: Prepared): Promise<AgentWork> {
-  using permit = await admit(task);
+  using permit = task.permit;
   try {
     return await runInSandbox(name, task, prepared, permit);
   } catch (error) {

@@ -29,13 +29,16 @@ import { retryUntilAnswered, untilTakenOver } from './untilanswered.ts';
 const OTHER_NODE_WAIT_MS = 10_000;
 const OTHER_NODE_DELAY_MS = 2_000;
 
+/** @param order priority of the job, by which rollouts that wait for their policy are admitted */
 export async function attemptRollout(
   job: RolloutJob,
   services: AttemptServices,
   signal: AbortSignal,
+  order = 0,
 ): Promise<AfterAttempt> {
-  const claimed = await claimRollout(job, services, signal);
+  const claimed = await claimRollout(job, services, signal, order);
   if ('next' in claimed) return claimed;
+  using _permit = claimed.permit;
   const { attempt, claim } = claimed;
   services.active.claimed(job.rollout_id, { attempt, claim });
   const context = contextOf(claimed, services, signal);

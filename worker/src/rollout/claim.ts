@@ -12,6 +12,7 @@ import {
 } from '@swefarm/shared';
 import { isPausedTooLong } from '../agent/policy/pauselimit.ts';
 import { abortOf } from './active.ts';
+import { admit } from './admit.ts';
 import { type AfterAttempt, type AttemptServices, type ClaimedRollout, DONE, HAND_BACK } from './context.ts';
 import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 
@@ -21,14 +22,20 @@ const RUN_PAUSED_MS = 10_000;
 /** Delay while the worker of another attempt seems to be alive: two renewals by that worker (RENEW_MS of joblocks.ts) and a second. */
 const OTHER_ATTEMPT_MS = 7_000;
 
-/** Returns the claimed rollout, or what to do with a job whose rollout this worker does not run now. */
+/**
+ * Returns the claimed rollout, or what to do with a job whose rollout this worker does not run now. A rollout that its policy does not admit is
+ * claimed only to evaluate finished work or to commit a cancel. The caller must dispose the permit.
+ * @param order priority of the job
+ */
 export async function claimRollout(
   job: RolloutJob,
   services: AttemptServices,
   signal: AbortSignal,
+  order: number,
 ): Promise<ClaimedRollout | AfterAttempt> {
   const { farm, log } = services;
-  const how: AnswerWait = { log, signal, endedBy: ['drain'] };
+  const how = { log, signal, endedBy: ['drain'] } satisfies AnswerWait;
+  using stack = new DisposableStack();
   try {
     const read = () => Promise.all([farm.runs.get(job.run_id), instanceOf(job, farm)]);
     const [run, instance] = await retryUntilAnswered('run record and instance', read, how);
@@ -36,13 +43,21 @@ export async function claimRollout(
       log.warn({ rollout_id: job.rollout_id }, 'job dropped: the records of its run are gone');
       return DONE;
     }
-    const claimed = await retryUntilAnswered('claim', claimer(job, run, services), how);
+    const admitted = stack.use(await admit(run, job, order, services, how));
+    const waits = admitted !== null && 'delayed' in admitted;
+    const claimed = await retryUntilAnswered('claim', claimer(job, run, services, waits), how);
+    if (claimed.status === 'paused' && waits) {
+      stack.move();
+      return { next: 'later', delayMs: admitted.delayMs, delayed: admitted.delayed };
+    }
     if (claimed.status === 'paused') return { next: 'later', delayMs: RUN_PAUSED_MS };
     if (claimed.status === 'in_work')
       return { next: 'later', delayMs: OTHER_ATTEMPT_MS, passed: claimed.claim };
     if (claimed.status !== 'claimed') return DONE;
     const { attempt, claim, previous, cancelled } = claimed;
-    return { job, attempt, claim, previous, cancelled, run, instance };
+    if (!waits) stack.move();
+    const permit = waits ? null : admitted;
+    return { job, attempt, claim, previous, cancelled, run, instance, permit };
   } catch (error) {
     // The worker had to exit before Redis accepted the claim.
     if (error === abortOf(signal)) return HAND_BACK;
@@ -63,12 +78,17 @@ async function instanceOf(job: RolloutJob, { runs }: AttemptServices['farm']) {
 }
 
 /** Returns a function that claims. Only the claim of a worker that is known to be dead is taken over at once. */
-function claimer(job: RolloutJob, run: RunRecord, services: AttemptServices): () => Promise<Claim> {
+function claimer(
+  job: RolloutJob,
+  run: RunRecord,
+  services: AttemptServices,
+  waits: boolean,
+): () => Promise<Claim> {
   const { journal, registry } = services.farm;
   let over = job.passed ?? null;
   return async () => {
     for (;;) {
-      const onlyResumable = await waitsForPolicy(run, services);
+      const onlyResumable = waits || (await waitsForPolicy(run, services));
       const claimed = await journal.claim(job.rollout_id, services.identity, { over, onlyResumable });
       if (claimed.status !== 'in_work' || !registry.canJudgeDead()) return claimed;
       if (await registry.lives(claimed.worker)) return claimed;

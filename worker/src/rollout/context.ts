@@ -22,7 +22,7 @@ import type {
   Variant,
   WorkerConfig,
 } from '@swefarm/shared';
-import type { Admission } from '../admission/admission.ts';
+import type { Admission, Permit } from '../admission/admission.ts';
 import type { AgentEnd } from '../agent/agent.ts';
 import type { Endpoints } from '../agent/policy/endpoints.ts';
 import type { PolicyWatch } from '../agent/policy/watch.ts';
@@ -41,8 +41,16 @@ export type AfterAttempt =
   /**
    * `anywhere`: the next worker that claims the job runs it, whatever the image. `notOurs`: why only another version may run the job;
    * nothing was claimed. `passed`: the claim of another worker's attempt; the next claim does not wait for the end of that attempt.
+   * `delayed` is called when the job is delayed.
    */
-  | { next: 'later'; delayMs: number; anywhere?: true; notOurs?: string; passed?: string }
+  | {
+      next: 'later';
+      delayMs: number;
+      anywhere?: true;
+      notOurs?: string;
+      passed?: string;
+      delayed?: () => Promise<void>;
+    }
   /** Another worker may run the job at once. `gone` resolves when nothing of the attempt is left on this node. */
   | { next: 'hand_back'; gone: Promise<void> };
 
@@ -93,6 +101,8 @@ export type ClaimedRollout = {
   cancelled: CancelReason | null;
   run: RunRecord;
   instance: Read<Instance>;
+  /** Null: the rollout plays without admission, or asks no policy. */
+  permit: Permit | null;
 };
 
 export type AttemptContext = ClaimedRollout & {

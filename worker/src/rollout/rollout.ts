@@ -56,6 +56,7 @@ export async function runRollout(task: Task): Promise<Judged> {
 async function obtainWork(task: Task, prepared: Prepared): Promise<AgentWork> {
   const { type: agent } = task.run.agent;
   if (task.resumable) {
+    task.permit?.[Symbol.dispose]();
     prepared.clean.begin();
     return resumedWork(task, task.resumable);
   }

@@ -44,10 +44,6 @@ export function startStageClock(queuedSeconds: number, { onEnter, onStage }: Sta
       spent[stage] = seconds;
       onStage(stage, seconds);
     },
-    /** Adds a wait before any work to the time in the queue. */
-    addQueued(seconds: number): void {
-      spent.queued += seconds;
-    },
     /** Sets times that contain those of an earlier attempt. Listeners are not called, because the earlier attempt called them. */
     resume(times: Partial<Pick<Seconds, 'sandbox' | 'agent' | 'model' | 'command' | 'patch'>>): void {
       Object.assign(spent, times);

@@ -1,17 +1,20 @@
 -- Renews the leases of a worker's rollouts in a pool, admits waiting rollouts up to the limit, and returns the state of the worker's rollouts.
--- A playing rollout beyond the limit is suspended; the last admitted ones are beyond it first. Expired leases free their slots.
+-- A playing rollout beyond the limit is suspended; the last admitted ones are beyond it first. Expired leases free their slots. A rollout of
+-- another worker, or of none, that is admitted has its slot for one lease, in which a worker must claim its job.
 -- KEYS: 1 pool (hash)  2 playing  3 waiting  4 lapses (sorted sets)  5 pools (sorted set)
--- ARGV: 1 pool  2 fixed limit ('' for the limit of the pool's state)  3 life time of leases (ms)  4 life time of the pool (s)
---       5 refusals since the last exchange  6.. triples: rollout, 1 if it plays, rank of its class
--- Reply: limit (-1: none, '': unknown), rollouts that play, that wait, then for each rollout 'wait', 'play' or 'suspended'
+-- ARGV: 1 pool  2 fixed limit ('' for the limit of the pool's state)  3 life time of leases (ms)
+--       4 time for which a rollout waits without a renewal (ms)  5 life time of the pool (s)  6 refusals since the last exchange
+--       7.. triples: rollout, 1 if it plays, priority
+-- Reply: limit (-1: none, '': unknown), rollouts that play, that wait, then for each rollout 'wait', 'play' or 'suspended', then the
+-- admitted rollouts that are not among the given ones
 local now = now_ms()
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', now, 'LIMIT', 0, 1000)) do
   for i = 2, 4 do
     redis.call('ZREM', KEYS[i], id)
   end
 end
-if ARGV[5] ~= '0' then
-  redis.call('HINCRBY', KEYS[1], 'refused', ARGV[5])
+if ARGV[6] ~= '0' then
+  redis.call('HINCRBY', KEYS[1], 'refused', ARGV[6])
 end
 
 local limit = ARGV[2]
@@ -23,22 +26,32 @@ if limit == '' then
   end
 end
 
-for i = 6, #ARGV, 3 do
+local bounded = limit ~= '' and limit ~= '-1'
+local given = {}
+for i = 7, #ARGV, 3 do
   local id = ARGV[i]
-  redis.call('ZADD', KEYS[4], now + ARGV[3], id)
+  given[id] = true
+  local rank = redis.call('ZRANK', KEYS[2], id)
   if ARGV[i + 1] == '1' then
     -- The lease may have expired in an outage, and another rollout may have the slot: this one ranks behind those of its millisecond.
     redis.call('ZADD', KEYS[2], 'NX', now + 0.99, id)
     redis.call('ZREM', KEYS[3], id)
-  elseif not redis.call('ZSCORE', KEYS[2], id) then
-    redis.call('ZADD', KEYS[3], 'NX', ARGV[i + 2] * 1e14 + now, id)
+    redis.call('ZADD', KEYS[4], now + ARGV[3], id)
+  elseif rank and not (bounded and rank >= tonumber(limit)) then
+    redis.call('ZADD', KEYS[4], now + ARGV[3], id)
+  else
+    -- An admitted rollout has not started, so it waits again when the limit fell meanwhile.
+    redis.call('ZREM', KEYS[2], id)
+    redis.call('ZADD', KEYS[3], 'NX', ARGV[i + 2], id)
+    redis.call('ZADD', KEYS[4], now + ARGV[4], id)
   end
 end
 
+local called = {}
 local playing = redis.call('ZCARD', KEYS[2])
 if limit ~= '' then
   local free = redis.call('ZCARD', KEYS[3])
-  if limit ~= '-1' then
+  if bounded then
     free = math.min(free, limit - playing)
   end
   if free > 0 then
@@ -46,27 +59,34 @@ if limit ~= '' then
     for i = 1, #admitted, 2 do
       -- Fractions order the rollouts of one call.
       redis.call('ZADD', KEYS[2], now + i / 1e3, admitted[i])
+      redis.call('ZADD', KEYS[4], now + ARGV[3], admitted[i])
+      if not given[admitted[i]] then
+        called[#called + 1] = admitted[i]
+      end
     end
     playing = playing + free
   end
 end
 
 for i = 1, 4 do
-  redis.call('EXPIRE', KEYS[i], ARGV[4])
+  redis.call('EXPIRE', KEYS[i], ARGV[5])
 end
 redis.call('ZADD', KEYS[5], now, ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', now - ARGV[4] * 1000)
-redis.call('EXPIRE', KEYS[5], ARGV[4])
+redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', now - ARGV[5] * 1000)
+redis.call('EXPIRE', KEYS[5], ARGV[5])
 
 local reply = { limit, playing, redis.call('ZCARD', KEYS[3]) }
-for i = 6, #ARGV, 3 do
+for i = 7, #ARGV, 3 do
   local rank = redis.call('ZRANK', KEYS[2], ARGV[i])
   if not rank then
     reply[#reply + 1] = 'wait'
-  elseif limit == '' or limit == '-1' or rank < tonumber(limit) then
+  elseif not bounded or rank < tonumber(limit) then
     reply[#reply + 1] = 'play'
   else
     reply[#reply + 1] = 'suspended'
   end
+end
+for _, id in ipairs(called) do
+  reply[#reply + 1] = id
 end
 return reply
