@@ -36,6 +36,10 @@ export async function claimRollout(
       log.warn({ rollout_id: job.rollout_id }, 'job dropped: the records of its run are gone');
       return DONE;
     }
+    if ((run.dry_run === true) !== services.dryRun) {
+      const notOurs = services.dryRun ? 'it belongs to no dry run' : 'it belongs to a dry run';
+      return { next: 'later', delayMs: NOT_OURS_MS, notOurs };
+    }
     const claimed = await retryUntilAnswered('claim', claimer(job, run, services), how);
     if (claimed.status === 'paused') return { next: 'later', delayMs: RUN_PAUSED_MS };
     if (claimed.status === 'in_work')
