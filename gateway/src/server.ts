@@ -10,6 +10,7 @@ import { warnOfIdleKeys } from './access/policykeys.ts';
 import { createQuota, limitRequests } from './access/quota.ts';
 import { refusalOf } from './access/refusal.ts';
 import { checkOpenSettings } from './calls/opensettings.ts';
+import { injectFaults } from './dryrun/faults.ts';
 import { gymRoutes } from './routes/gym.ts';
 import { monitoringRoutes } from './routes/monitoring.ts';
 import { openapiRoutes, registerOpenapi } from './routes/openapi.ts';
@@ -96,6 +97,7 @@ export async function registerRoutes(app: App, deps: GatewayDeps, callers: reado
       error: { code: 'not_found', message: `${request.method} ${request.url}: no such route` },
     });
   });
+  if (deps.faults) injectFaults(app, deps.faults, deps.log);
   authenticate(app, callers);
   limitRequests(app);
   await registerOpenapi(app);

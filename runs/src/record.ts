@@ -224,6 +224,8 @@ const FREE = new Set([
   // This field follows from the other fields and the software version.
   'needs',
   'run_id',
+  // The farm of a dry run adds this field.
+  'dry_run',
   'created_at',
   'ttl',
   'kind',

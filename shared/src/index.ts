@@ -30,7 +30,7 @@ export {
 export { nearest } from './config/nearest.ts';
 export { RUNTIME_NAMES, RUNTIMES, type RuntimeName } from './config/runtimes.ts';
 export { parseBytes } from './config/schema.ts';
-export { parseYaml } from './config/yaml.ts';
+export { parseYaml, parseYamlLines } from './config/yaml.ts';
 export { errorMessage, SwefarmError, UnusableError, UsageError, withoutMiddle } from './failures/errors.ts';
 export {
   FAILURE_CLASSES,
@@ -77,6 +77,15 @@ export {
 } from './records/agents.ts';
 export { MOST } from './records/bounds.ts';
 export { AgentCard, Dialect } from './records/card.ts';
+export { applies, secondsOf } from './records/chance.ts';
+export {
+  type Delay,
+  DryRun,
+  DryRunScript,
+  type HttpFault,
+  type RolloutFault,
+  StoredRollout,
+} from './records/dryrun.ts';
 export { InstanceEnvironment, SetupStep, Step } from './records/environment.ts';
 export { RunForecast } from './records/forecast.ts';
 export { type AttemptName, idOf, newId, parseRolloutId, rolloutId } from './records/ids.ts';
@@ -92,7 +101,7 @@ export {
   sampledTurns,
   type WholeLine,
 } from './records/lines.ts';
-export { BRANCHES, needsOf, UNDERSTOOD } from './records/needs.ts';
+export { BRANCHES, DRY_RUNS, needsOf, UNDERSTOOD } from './records/needs.ts';
 export { problemOf, type Read, tryParseJson } from './records/parse.ts';
 export {
   describePicture,
@@ -130,6 +139,7 @@ export {
 export { Report, RewardComponents, Score } from './records/report.ts';
 export {
   CancelReason,
+  DryRunMark,
   InstalledAgent,
   isTruncated,
   Outcome,

@@ -99,10 +99,11 @@ const TRAJECTORIES: Rooms = {
 const GATEWAY: Rooms = {
   page: [],
   access: [],
+  dryrun: ['access'],
   sessions: ['access'],
   calls: ['access'],
   routes: ['access', 'calls', 'page', 'sessions'],
-  '': ['access', 'calls', 'page', 'routes'],
+  '': ['access', 'calls', 'dryrun', 'page', 'routes'],
 };
 
 const PRODUCER: Rooms = {
@@ -128,6 +129,7 @@ const WORKER: Rooms = {
   maintenance: ['metrics', 'rollout'],
   node: ['admission', 'agent/policy', 'evaluation', 'metrics', 'rollout', 'threads'],
   pull: ['node', 'rollout'],
+  dryrun: ['agent', 'agent/policy', 'node', 'rollout'],
 };
 
 const folder = (of: string, room: string): string => (room === '' ? `${of}/src` : `${of}/src/${room}`);

@@ -61,6 +61,15 @@ withConfig(program.command('run'))
     });
   });
 
+withConfig(program.command('dry-run'))
+  .description('answer the rollouts of dry runs from stored ones; see swefarm serve --replay')
+  .argument('<file>', 'file that swefarm serve writes')
+  .action(async (file: string, flags: Record<string, unknown>) => {
+    const { readPlay } = await import('./dryrun/file.ts');
+    const { play, concurrency } = await readPlay(file);
+    await runWorker({ ...loadConfig('worker', { flags }), runtime: 'host', concurrency }, stop.signal, play);
+  });
+
 withConfig(program.command('doctor'))
   .description("this node's own view: runtime, Redis, disk, and the policy endpoint when given")
   .option('--policy-url <url>', 'an OpenAI-compatible endpoint that rollouts will use')

@@ -21,7 +21,7 @@ import { createWorkerMetrics } from './metrics/workermetrics.ts';
 import { slotsOf } from './node/capacity.ts';
 import { startCensus } from './node/census.ts';
 import { splitGrace } from './node/drain.ts';
-import { createNode } from './node/node.ts';
+import { createNode, type Play } from './node/node.ts';
 import { watchPressure } from './node/pressure.ts';
 import { createProbes, serveMetrics } from './node/probes.ts';
 import { createWorkerLiveness, type ReaperDeps, reap, startReaper } from './node/reaper.ts';
@@ -29,15 +29,22 @@ import { type ChosenRuntime, chooseRuntime, waitForRuntime } from './node/runtim
 import { runRollout } from './rollout/rollout.ts';
 import { startThreads } from './threads/pool.ts';
 
-/** Runs until `stop` aborts or the worker is idle for too long, then drains. Throws UnusableError when Redis or runtime is unusable. */
-export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promise<void> {
+/**
+ * Runs until `stop` aborts or the worker is idle for too long, then drains. `play`: how rollouts are run. Throws UnusableError when Redis or
+ * runtime is unusable.
+ */
+export async function runWorker(
+  config: WorkerConfig,
+  stop: AbortSignal,
+  play: Play = { runRollout },
+): Promise<void> {
   const log = createLog(config, { worker: config.worker_id, node: config.node });
   log.info({ config: describeConfig(config) }, 'starting');
   using _escaped = onEscaped(logEscaped(log));
   await ownFolder(config.scratch_dir, SCRATCH);
 
   await using stack = new AsyncDisposableStack();
-  const node = await openNode(config, stop, log, stack);
+  const node = await openNode(config, stop, play, log, stack);
   const { metrics } = node;
   // Prometheus shows no increase if a counter first appears with its first error, so the counter is exported from the start.
   for (const [kind, count] of Object.entries(escapedErrors())) metrics.escaped.inc({ kind }, count);
@@ -80,14 +87,20 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
 }
 
 /** `stack` ends the removals of containers before it closes the runtime. */
-async function openNode(config: WorkerConfig, stop: AbortSignal, log: Log, stack: AsyncDisposableStack) {
+async function openNode(
+  config: WorkerConfig,
+  stop: AbortSignal,
+  play: Play,
+  log: Log,
+  stack: AsyncDisposableStack,
+) {
   const { farm, chosen } = await openFarmAndRuntime(config, stop, log, stack);
   const { runtime, check } = chosen;
   for (const warning of farm.warnings) log.warn(warning);
   for (const problem of check.problems) log.warn({ runtime: runtime.name }, problem);
   const threads = stack.use(startThreads(config.threads));
   const metrics = createWorkerMetrics();
-  const node = createNode({ config, farm, runtime, threads, runRollout, metrics, stop, log });
+  const node = createNode({ config, farm, runtime, threads, ...play, metrics, stop, log });
   stack.defer(() => node.removals.finished());
   stack.use(node.policies);
   stack.use(node.admission);

@@ -2,7 +2,7 @@
 
 import type { RowOptions } from '@swefarm/datasets';
 import type { HealthRegistry, SettingsTree } from '@swefarm/runs';
-import type { Farm, Instance, Log, ProducerConfig } from '@swefarm/shared';
+import type { DryRunScript, Farm, Instance, Log, ProducerConfig } from '@swefarm/shared';
 import type { Prices } from '@swefarm/trajectories';
 import type { App } from './app.ts';
 import type { Caller } from './callers.ts';
@@ -20,6 +20,8 @@ export type GatewayDeps = {
   instances?: ReadonlyMap<string, Instance>;
   rows?: RowOptions;
   health?: HealthRegistry;
+  /** Faults of a dry run. */
+  faults?: DryRunScript;
 };
 
 export type RouteDeps = GatewayDeps & {

@@ -1,7 +1,7 @@
 /** `swefarm serve`: the gateway through which training jobs drive the farm over HTTP. */
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readCallers, startGateway } from '@swefarm/gateway';
+import { dryRunFarm, readCallers, startGateway } from '@swefarm/gateway';
 import { readRegistry, registryPath, runSettings } from '@swefarm/runs';
 import {
   createLog,
@@ -17,6 +17,7 @@ import {
   whenAborted,
 } from '@swefarm/shared';
 import { command, group, text, type Values } from './declare.ts';
+import { DRY_RUN, openDryRun, withDryRun } from './dryrun.ts';
 import { EXIT, type ExitCode } from './exit.ts';
 import { apiKeyOf, datasetOf, FARM, producerConfig, rowOptions, SERVE } from './options.ts';
 import { listenForStop, type Stop } from './stop.ts';
@@ -29,6 +30,7 @@ export const serve = command({
       '--port <port>': text('short for --gateway-port'),
     }),
     ...SERVE,
+    ...DRY_RUN,
     ...FARM,
   },
   example: 'swefarm serve --redis-url redis://farm:6379 --port 8080',
@@ -50,30 +52,42 @@ export const serve = command({
 const isAbort = (error: unknown): boolean =>
   (error instanceof SwefarmError && error.code === 'aborted') || (error as Error).name === 'AbortError';
 
-async function serveUntil(stop: Stop, o: Values<typeof SERVE>, config: ProducerConfig): Promise<ExitCode> {
-  const settings = runSettings({ flags: o.run, configFile: o.runConfig });
+type ServeValues = Values<typeof SERVE & typeof DRY_RUN & typeof FARM>;
+
+async function serveUntil(stop: Stop, o: ServeValues, given: ProducerConfig): Promise<ExitCode> {
+  await using stack = new AsyncDisposableStack();
+  const dryRun = await openDryRun(o, given, stack, stop.draining);
+  const config = dryRun?.config ?? given;
+  const settings = withDryRun(runSettings({ flags: o.run, configFile: o.runConfig }), dryRun);
   const { dataset: path } = o;
   const dataset = path === undefined ? null : await datasetOf({ ...o, dataset: path }, stop.draining);
-  const instances = new Map(dataset?.instances.map((instance) => [instance.instance_id, instance]));
+  const instances = new Map(dryRun?.instances);
+  for (const instance of dataset?.instances ?? []) instances.set(instance.instance_id, instance);
   const health = await readRegistry(registryPath(o.health, config.state_dir));
   const callers = readCallers(config);
   const log = createLog(config, { role: 'gateway' });
   using _escaped = onEscaped(logEscaped(log));
-  await using farm = await openFarm(config, 'producer', {
+  await using opened = await openFarm(config, 'producer', {
     ...{ log, signal: stop.draining, patienceSeconds: config.redis_patience_seconds, entrusts: true },
   });
-  for (const warning of farm.warnings) log.warn(warning);
+  for (const warning of opened.warnings) log.warn(warning);
+  const farm = dryRun ? dryRunFarm(opened, dryRun.stored) : opened;
   const tokenFile = callers.length === 0 ? join(config.state_dir, 'gateway.token') : null;
   if (tokenFile !== null) callers.push(...(await generatedCaller(config, tokenFile)));
-  const given = { settings, instances, health, rows: rowOptions(o) };
-  const deps = { farm, config, log, signal: stop.draining, ...given };
-  await using gateway = await startGateway(deps, { callers }).catch((error: unknown) => {
+  const rows = rowOptions(o);
+  const deps = { farm, config, log, signal: stop.draining, settings, instances, health, rows };
+  const faults = dryRun ? { faults: dryRun.script } : {};
+  await using gateway = await startGateway({ ...deps, ...faults }, { callers }).catch((error: unknown) => {
     throw addressError(error, config);
   });
   await print(JSON.stringify({ url: gateway.url, host: gateway.host, port: gateway.port }));
   printStatus(`the page of runs is ${gateway.url}/ui/`);
   if (tokenFile !== null) printStatus(`no token was given: a new one for this start is in ${tokenFile}`);
-  await whenAborted(stop.draining);
+  const lost = await Promise.race([
+    whenAborted(stop.draining),
+    dryRun?.worker.ended ?? new Promise<never>(() => undefined),
+  ]);
+  if (lost instanceof Error) throw lost;
   return EXIT.allJudged;
 }
 

@@ -6,3 +6,23 @@ const require = createRequire(import.meta.url);
 
 /** Parses YAML 1.2, which includes JSON. Throws the library's error with the line. */
 export const parseYaml = (text: string): unknown => (require('yaml') as typeof import('yaml')).parse(text);
+
+/** Parses YAML as {@link parseYaml}. `lineOf` returns the line, from 1, of the innermost existing node of a path. */
+export function parseYamlLines(text: string) {
+  const { LineCounter, parseDocument } = require('yaml') as typeof import('yaml');
+  const lineCounter = new LineCounter();
+  const document = parseDocument(text, { lineCounter });
+  const [error] = document.errors;
+  if (error) throw error;
+  return {
+    value: document.toJS() as unknown,
+    lineOf(path: readonly PropertyKey[]): number {
+      for (let length = path.length; length > 0; length--) {
+        const node: unknown = document.getIn(path.slice(0, length), true);
+        const { range } = (node ?? {}) as { range?: [number, number, number] };
+        if (range) return lineCounter.linePos(range[0]).line;
+      }
+      return 1;
+    },
+  };
+}

@@ -81,6 +81,8 @@ export const RunRecord = z
     open: z.boolean().default(false),
     /** The rollout whose first turns all rollouts of this run continue; absent: they begin with the first turn. */
     branch_of: BranchPoint.optional(),
+    /** Whether only the worker of a dry run may run the rollouts, which no model samples. */
+    dry_run: z.literal(true).optional(),
     agent: AgentConfig,
     policy: PolicyConfig.nullable(),
     sandbox: SandboxConfig,

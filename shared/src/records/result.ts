@@ -123,6 +123,10 @@ export const Replay = z.object({
 });
 export type Replay = z.infer<typeof Replay>;
 
+/** Marks a result that no model sampled. `of`: the stored rollout; null: none was taken. `faults`: what the script of the dry run did. */
+export const DryRunMark = z.object({ of: z.string().nullable(), faults: z.array(z.string()) });
+export type DryRunMark = z.infer<typeof DryRunMark>;
+
 export const Result = z.object({
   format: z.literal('swefarm-result-1'),
   run_id: z.string(),
@@ -153,6 +157,8 @@ export const Result = z.object({
   exit_status: ExitStatus.nullable(),
   unread_calls: UnreadCalls.optional(),
   branch_of: BranchPoint.optional(),
+  /** Only in a dry run: no model sampled this rollout. */
+  dry_run: DryRunMark.optional(),
   /** Absent: the attempt replayed nothing. */
   replay: Replay.optional(),
   /** Number of submits, if the run allows several; the reward is that of the last. */

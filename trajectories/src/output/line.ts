@@ -39,6 +39,7 @@ const VERDICT_FIELDS = [
   'variant',
   'agent',
   'branch_of',
+  'dry_run',
   'replay',
   'failure',
   'facts',

@@ -232,6 +232,7 @@ function hashOf(chosen: ReadonlyMap<string, number>): string {
 function dropReason(line: OutputLine, filters: ExportFilters): string | null {
   const { outcome, resolved, reward, report, facts } = line;
   const { runs, tags, instances, split, onlyResolved, minReward, exitStatuses, maxTurns } = filters;
+  if (line.dry_run) return 'of a dry run, which no model sampled';
   if (runs && !runs.includes(line.run_id)) return 'of another run';
   if (tags && !tags.includes(line.tag ?? '')) return 'of another tag';
   if (instances && !instances.has(line.instance_id)) return 'of another instance';

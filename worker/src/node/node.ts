@@ -1,5 +1,6 @@
 /** One worker process: the services that its attempts, loops and puller use. */
 import { createRemovals } from '@swefarm/sandbox';
+import { decide } from '@swefarm/shared';
 import { type Admission, createAdmission } from '../admission/admission.ts';
 import { Endpoints } from '../agent/policy/endpoints.ts';
 import { watchPolicies } from '../agent/policy/watch.ts';
@@ -21,13 +22,17 @@ export type Node = AttemptServices & {
   router: Router | null;
 };
 
+/** How a worker runs rollouts, and whether it retries them. */
+export type Play = Pick<AttemptServices, 'runRollout'> & Partial<Pick<AttemptServices, 'dryRun' | 'decide'>>;
+
 type Given = 'config' | 'farm' | 'runtime' | 'threads' | 'runRollout' | 'metrics' | 'stop' | 'log';
 
-type NodeParts = Pick<AttemptServices, Given> & {
-  /** Returns whether a sandbox can start on this node; absent: starts a trial sandbox. */
-  isWell?: (last: FailedRollout | null) => Promise<boolean>;
-  policyIntervalMs?: number;
-};
+type NodeParts = Pick<AttemptServices, Given> &
+  Play & {
+    /** Returns whether a sandbox can start on this node; absent: starts a trial sandbox. */
+    isWell?: (last: FailedRollout | null) => Promise<boolean>;
+    policyIntervalMs?: number;
+  };
 
 /** The caller must dispose `policies` and `admission`, and wait for `removals` before it closes the runtime. */
 export function createNode(parts: NodeParts): Node {
@@ -41,7 +46,7 @@ export function createNode(parts: NodeParts): Node {
   const isHealthy = isWell ?? ((last) => trySandbox({ runtime, owner }, last, stop));
   const routes = config.placement === 'auto' && runtime.placesByImage;
   return {
-    ...given,
+    ...{ dryRun: false, decide, ...given },
     identity,
     owner,
     router: routes ? createRouter(farm, identity, config.locality_wait_seconds * 1000) : null,

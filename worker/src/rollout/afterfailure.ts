@@ -1,7 +1,6 @@
 /** Decides what follows an attempt that failed or was ended: commit, retry, return to the queue, or leave to another worker. */
 import { diskIsFull } from '@swefarm/sandbox';
 import {
-  decide,
   errorMessage,
   type FailureClass,
   type FailureStage,
@@ -82,7 +81,7 @@ async function retryOrGiveUp(context: AttemptContext, failure: RolloutFailure): 
   const end = attemptEnd.failed({ stage, class: failureClass, message: errorMessage(failure) });
   const now = services.farm.clock.now();
   const entry: JournalEntry = { attempt, claim, ...services.identity, claimed_at: now, ended_at: now, end };
-  const decision = decide([...previous, entry]);
+  const decision = services.decide([...previous, entry]);
   if (decision.action === 'run') {
     const isResumable = RESUMABLE_STAGES.has(stage) || failureClass === BY_NODE;
     const stored = isResumable ? await storeWork(context) : await context.turns.close();

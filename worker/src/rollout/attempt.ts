@@ -2,7 +2,7 @@
  * Handles one job: claims the rollout in the journal and runs it. Then commits the result, retries later, returns the job to the queue, or
  * leaves the rollout to another worker. BullMQ decides none of this.
  */
-import { decide, onAbort, RolloutFailure, type RolloutJob } from '@swefarm/shared';
+import { onAbort, RolloutFailure, type RolloutJob } from '@swefarm/shared';
 import { abortOf } from './active.ts';
 import { afterFailure } from './afterfailure.ts';
 import { resumeWork } from './artifact.ts';
@@ -79,7 +79,7 @@ function contextOf(claimed: ClaimedRollout, services: AttemptServices, signal: A
 async function attemptClaimed(context: AttemptContext): Promise<AfterAttempt> {
   const { previous, cancelled, run, services, trace } = context;
   if (cancelled) return commitAttempt(context, { outcome: 'cancelled', cancelReason: cancelled });
-  const decision = decide(previous);
+  const decision = services.decide(previous);
   if (decision.action === 'give_up')
     return commitAttempt(context, { outcome: 'failed', failure: decision.failure });
   if (await isBetterElsewhere(decision.avoidNodes, context)) {

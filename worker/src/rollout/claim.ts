@@ -43,6 +43,10 @@ export async function claimRollout(
       log.warn({ rollout_id: job.rollout_id }, 'job dropped: the records of its run are gone');
       return DONE;
     }
+    if ((run.dry_run === true) !== services.dryRun) {
+      const notOurs = services.dryRun ? 'it belongs to no dry run' : 'it belongs to a dry run';
+      return { next: 'later', delayMs: NOT_OURS_MS, notOurs };
+    }
     const admitted = stack.use(await admit(run, job, order, services, how));
     const waits = admitted !== null && 'delayed' in admitted;
     const claimed = await retryUntilAnswered('claim', claimer(job, run, services, waits), how);

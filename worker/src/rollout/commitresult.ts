@@ -91,6 +91,7 @@ function resultOf(context: AttemptContext, conclusion: Conclusion, artifact: str
     ...(context.turns.replay ? { replay: context.turns.replay } : {}),
     ...(trajectory?.submits === undefined ? {} : { submits: trajectory.submits }),
     ...(trace.variant ? { variant: trace.variant } : {}),
+    ...(trace.dryRun ? { dry_run: trace.dryRun } : {}),
     ...(trace.agent ? { agent: trace.agent } : {}),
     facts: judged?.facts ?? trace.facts,
     ...(judged && trace.gradedBy !== null ? { graded_by: trace.gradedBy } : {}),

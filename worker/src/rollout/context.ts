@@ -5,6 +5,8 @@ import type {
   AgentOutput,
   ArtifactContent,
   CancelReason,
+  DryRunMark,
+  decide,
   Failure,
   FailureClass,
   Farm,
@@ -70,6 +72,10 @@ export type AttemptServices = {
   farm: Farm;
   runtime: Runtime;
   runRollout: (task: Task) => Promise<Judged>;
+  /** Whether the worker runs only the rollouts of dry runs; else it runs none of them. */
+  dryRun: boolean;
+  /** Decides from the journal whether a rollout gets another attempt. */
+  decide: typeof decide;
   active: Pick<ActiveAttempts, 'abort' | 'claimed'>;
   breaker: {
     failed(failure: FailureClass, cause: string, sample: FailedRollout): void;
@@ -163,6 +169,8 @@ export class Trace {
   facts: RewardFacts | null = null;
   /** Prompt set and toolset of the rollout; null: the run has none. */
   variant: Variant | null = null;
+  /** Only in a dry run. */
+  dryRun: DryRunMark | null = null;
   /** Only for agents that come as programs. */
   agent: InstalledAgent | null = null;
   outputs: AgentOutput[] | null = null;

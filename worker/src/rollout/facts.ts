@@ -76,7 +76,7 @@ export function goldHealthOf(
 }
 
 /** Applies the reward table. Throws RolloutFailure when the table calls these facts a failure, or when the model took no turn. */
-export function judge(task: Task, facts: RewardFacts, plan: InstancePlan): Judged {
+export function judge(task: Task, facts: RewardFacts, plan: Pick<InstancePlan, 'grader'>): Judged {
   refuseWithoutTurn(task, facts);
   const { overrides, weights } = task.run.reward;
   const decision = decideReward(facts, overrides, weights);

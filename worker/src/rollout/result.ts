@@ -27,6 +27,7 @@ export function resultWithoutFacts(run: RunRecord, attempt: Attempt, by: By, end
     ...by,
     ...end,
     ...(run.branch_of ? { branch_of: run.branch_of } : {}),
+    ...(run.dry_run ? { dry_run: { of: null, faults: [] } } : {}),
     resolved: null,
     reward: null,
     reward_table: `${run.reward.table}:${run.reward.hash}`,

@@ -8,8 +8,8 @@ import {
 } from '@swefarm/shared';
 import type { AgentEnd } from '../agent/agent.ts';
 import { type Driver, runExternalAgent } from '../agent/external.ts';
+import type { InputDeps } from '../agent/inputs.ts';
 import { abortOf } from './active.ts';
-import type { AgentSandbox } from './containers.ts';
 import type { Task } from './context.ts';
 import { openFeedback } from './feedback.ts';
 import { type OpenedAgent, recordTurn } from './openedagent.ts';
@@ -22,14 +22,34 @@ const OUTAGE_MS = 2_000;
 
 /** Opens the agent `external`: an external driver sends the commands of the session that this attempt takes. */
 export async function openExternal(task: Task): Promise<OpenedAgent> {
-  await takeSession(task);
-  const clock = { pausedMs: 0, judgedSeconds: () => 0 };
+  const { clock, play } = await openSession(task);
   return {
-    work: (sandbox) => playSession(task, sandbox, clock),
+    work(sandbox) {
+      const { container, shell } = sandbox;
+      const feedback = openFeedback(task, sandbox);
+      if (feedback) clock.judgedSeconds = feedback.seconds;
+      const files = filesOf(sandbox, task.signal);
+      return play({
+        workdir: container.workdir,
+        shell,
+        files,
+        ...(feedback ? { onSubmit: feedback.judge } : {}),
+      });
+    },
     pausedSeconds: () => clock.pausedMs / 1000 + clock.judgedSeconds(),
     policyPace: () => null,
     [Symbol.dispose]: () => undefined,
   };
+}
+
+/** What runs the inputs of a session. */
+type SessionSandbox = Pick<InputDeps, 'shell' | 'files' | 'onSubmit'> & { workdir: string };
+
+/** Takes the session for this attempt. `play` runs the inputs of its driver until the session ends. */
+export async function openSession(task: Task) {
+  await takeSession(task);
+  const clock: SessionClock = { pausedMs: 0, judgedSeconds: () => 0 };
+  return { clock, play: (sandbox: SessionSandbox) => playSession(task, sandbox, clock) };
 }
 
 /** The time that the clock of a session stood still, without pauses before the agent started. */
@@ -44,23 +64,20 @@ type TaskDriver = Driver & {
  * Runs the agent with the driver of the session, and then ends the session. Cancels the session about a second after the driver's lease
  * expires. Throws RolloutFailure `session_lost` when no other attempt can continue the session.
  */
-async function playSession(task: Task, sandbox: AgentSandbox, clock: SessionClock): Promise<AgentEnd> {
-  const { container, shell } = sandbox;
+async function playSession(task: Task, sandbox: SessionSandbox, clock: SessionClock): Promise<AgentEnd> {
+  const { workdir, ...deps } = sandbox;
   const { services, run, instance, signal } = task;
   const { sessions } = services.farm;
   const id = run.run_id;
   const untilAnswered = retrierOf(task);
   const driver = await openDriver(task, clock);
-  const feedback = openFeedback(task, sandbox);
-  if (feedback) clock.judgedSeconds = feedback.seconds;
   const over = new AbortController();
   const watching = watchLease(task, over.signal);
   try {
     const end = await runExternalAgent(
-      { instance, config: run.agent, workdir: container.workdir },
+      { instance, config: run.agent, workdir },
       {
-        ...{ shell, driver, signal, files: filesOf(sandbox, signal) },
-        ...(feedback ? { onSubmit: feedback.judge } : {}),
+        ...{ ...deps, driver, signal },
         onTurn(trajectory) {
           recordTurn(task, trajectory);
           services.metrics.sessionInputs.inc({ kind: driver.lastKind() ?? '' });

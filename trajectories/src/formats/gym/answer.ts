@@ -179,6 +179,7 @@ export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'co
     exit_status: result.exit_status,
     ...(result.submits === undefined ? {} : { submits: result.submits }),
     ...(result.variant ? { variant: result.variant } : {}),
+    ...(result.dry_run ? { dry_run: result.dry_run } : {}),
     limit: content?.trajectory?.limit ?? null,
     truncated: isTruncated(result),
     // Number of answers with an unparsed tool call, by the marker of the call.
