@@ -247,7 +247,7 @@ class Sandbox:
                 raise self._ended
             numbered = {**body, "seq": self._seq + 1, "wait_s": WAIT_S}
             while True:
-                answer = self._call("POST", f"/{route}", numbered, WAIT_S + 60)
+                answer: Mapping[str, Any] = self._call("POST", f"/{route}", numbered, WAIT_S + 60)
                 if answer["state"] == "answered":
                     self._seq += 1
                     return answer
