@@ -1,22 +1,41 @@
-"""A farm of sandboxes for agents that work on software: sandboxes for loops that run outside of the farm."""
+"""A farm of rollouts of agents that work on software: samples for a trainer, and sandboxes for loops that run outside of the farm."""
 
 from .aio import AsyncSandbox
-from .farm import Farm, FarmError, FarmRefusal
+from .farm import Farm, FarmError, FarmRefusal, HoldExpired
+from .groups import Groups
 from .output import FileError, Output, SandboxEnded, SandboxError, SandboxLost, Verdict
+from .run import Run, Sampling
+from .sample import UNJUDGED, BrokenTokens, Failure, Group, Sample, Segment, Span, Turn, judged_advantages
 from .sandbox import Sandbox
 from .shell import Shell
+from .shim import BadRequest, PolicyShim
 
 __all__ = [
     "AsyncSandbox",
+    "BadRequest",
+    "BrokenTokens",
+    "Failure",
     "Farm",
     "FarmError",
     "FarmRefusal",
     "FileError",
+    "Group",
+    "Groups",
+    "HoldExpired",
     "Output",
+    "PolicyShim",
+    "Run",
+    "Sample",
+    "Sampling",
     "Sandbox",
     "SandboxEnded",
     "SandboxError",
     "SandboxLost",
+    "Segment",
     "Shell",
+    "Span",
+    "Turn",
+    "UNJUDGED",
     "Verdict",
+    "judged_advantages",
 ]
