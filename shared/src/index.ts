@@ -92,7 +92,7 @@ export {
   sampledTurns,
   type WholeLine,
 } from './records/lines.ts';
-export { BRANCHES, needsOf, UNDERSTOOD } from './records/needs.ts';
+export { BRANCHES, needsOf, POLICY_HEADERS_LEVEL, UNDERSTOOD } from './records/needs.ts';
 export { problemOf, type Read, tryParseJson } from './records/parse.ts';
 export {
   describePicture,
@@ -151,7 +151,9 @@ export {
 export {
   EvaluationConfig,
   PolicyConfig,
+  policyOfRollout,
   RewardChoice,
+  RolloutPolicy,
   SandboxConfig,
 } from './records/runconfig.ts';
 export {

@@ -7,6 +7,7 @@ import {
   type Claim,
   isDamagedInstance,
   isNotOurs,
+  policyOfRollout,
   type RolloutJob,
   type RunRecord,
 } from '@swefarm/shared';
@@ -31,11 +32,12 @@ export async function claimRollout(
   const how: AnswerWait = { log, signal, endedBy: ['drain'] };
   try {
     const read = () => Promise.all([farm.runs.get(job.run_id), instanceOf(job, farm)]);
-    const [run, instance] = await retryUntilAnswered('run record and instance', read, how);
-    if (!run || !instance) {
+    const [record, instance] = await retryUntilAnswered('run record and instance', read, how);
+    if (!record || !instance) {
       log.warn({ rollout_id: job.rollout_id }, 'job dropped: the records of its run are gone');
       return DONE;
     }
+    const run = withOwnPolicy(record, job);
     const claimed = await retryUntilAnswered('claim', claimer(job, run, services), how);
     if (claimed.status === 'paused') return { next: 'later', delayMs: RUN_PAUSED_MS };
     if (claimed.status === 'in_work')
@@ -50,6 +52,10 @@ export async function claimRollout(
     return { next: 'later', delayMs: NOT_OURS_MS, notOurs: error.message };
   }
 }
+
+/** Returns the run with the policy of this rollout. */
+const withOwnPolicy = (run: RunRecord, { policy: own }: RolloutJob): RunRecord =>
+  run.policy && own ? { ...run, policy: policyOfRollout(run.policy, own) } : run;
 
 /** A damaged record is damaged for every worker, so its rollouts are claimed and committed as failed. */
 async function instanceOf(job: RolloutJob, { runs }: AttemptServices['farm']) {
