@@ -73,6 +73,13 @@ test('weights of the reward come from the flag or the file, and need workers of 
   expect(make({ ...policy, reward: 'f2p=1' }, file).reward.weights).toBe('f2p=1');
 });
 
+test('headers of the policy need workers of level 4, and carry no credentials', () => {
+  const record = make({ ...policy, policyHeader: ['X-Session-ID=a b'] });
+  expect(record).toMatchObject({ needs: 4, policy: { headers: { 'X-Session-ID': 'a b' } } });
+  for (const header of ['authorization=x', 'Cookie=x', 'x-api-key=x', 'x-auth-token=x', 'host=h', 'a=b\nc'])
+    expect(() => make({ ...policy, policyHeader: [header] })).toThrow(/--policy-header/);
+});
+
 test('a limit of cost needs the price of the model', () => {
   const record = make({ ...policy, costLimit: '2' });
   expect(() => requireCountableCost(record)).toThrow(/--cost-limit .* price of the model m/);

@@ -8,6 +8,7 @@ import {
   asksPolicy,
   DEFAULT_AGENT,
   newId,
+  POLICY_HEADERS_LEVEL,
   parseYaml,
   REWARD_WEIGHTS_LEVEL,
   RunRecord,
@@ -108,12 +109,13 @@ export function recordFromSettings(
 
 /**
  * Returns the level that a worker must understand: workers of level 1 know neither these agents nor these limits, and workers of level 2
- * neither sets nor feedback on submits nor weights of rewards nor draws of groups.
+ * neither sets nor feedback on submits nor weights of rewards nor draws of groups, and workers of level 3 no headers of a policy.
  */
 function levelOf(
   { type, answer_limit: answers, cost_limit: cost, ...agent }: SettingsTree,
-  { reward, until }: SettingsTree,
+  { reward, until, policy }: SettingsTree,
 ): number {
+  if (Object.keys(asTree(asTree(policy).headers)).length > 0) return POLICY_HEADERS_LEVEL;
   const { prompts, toolset = [], action, max_submits: submits } = agent;
   const hasSets = Array.isArray(prompts) || (toolset as unknown[]).length > 0 || action === 'patch';
   if (hasSets || (submits ?? 1) !== 1) return 3;

@@ -101,7 +101,7 @@ export {
   sampledTurns,
   type WholeLine,
 } from './records/lines.ts';
-export { BRANCHES, DRY_RUNS, needsOf, UNDERSTOOD } from './records/needs.ts';
+export { BRANCHES, DRY_RUNS, needsOf, POLICY_HEADERS_LEVEL, UNDERSTOOD } from './records/needs.ts';
 export { problemOf, type Read, tryParseJson } from './records/parse.ts';
 export {
   describePicture,
@@ -161,7 +161,9 @@ export {
 export {
   EvaluationConfig,
   PolicyConfig,
+  policyOfRollout,
   RewardChoice,
+  RolloutPolicy,
   SandboxConfig,
 } from './records/runconfig.ts';
 export {

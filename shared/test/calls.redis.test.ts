@@ -47,7 +47,7 @@ test('a group with a lead is queued before waiting groups, but not before other 
   for (const [id, lead] of Object.entries(leads)) {
     await farm.runs.append(run.run_id, testInstance(id));
     const request = { fingerprint: id, nonce: newId(), named: false };
-    const opened = await farm.calls.open(request, at.gateway, run, id, LIFE, lead);
+    const opened = await farm.calls.open(request, at.gateway, run, id, LIFE, { lead });
     if (opened.status === 'opened') await farm.jobs.enqueue(run, [opened.rollout_id]);
   }
   const jobs = await farm.queue().getJobs(['prioritized'], 0, -1, true);

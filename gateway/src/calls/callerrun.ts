@@ -13,12 +13,14 @@ import type { CallerRun } from './openruns.ts';
 
 /**
  * Merges the settings of `serve`, of the caller and of the row. Later settings win, except that the row can only lower
- * `max_sequence_tokens`, and replaces a configured model only by `policy_model_name`.
+ * `max_sequence_tokens`, and replaces a configured model only by `policy_model_name` or `policy.model`. The other fields of `policy` are no
+ * settings of the run, because rows with different addresses, headers or cache salts share a run.
  */
 export function readCallerRun(caller: Caller, mode: FailureMode, row: GymRow, deps: GatewayDeps): CallerRun {
   const base = merge(merge({}, deps.settings ?? {}), caller.run);
-  const { urls, apiKey, model, version, sampling } = policyOf(row);
+  const { urls, apiKey, model: named, requestModel, version, sampling, own } = policyOf(row);
   const policy = asTree(base.policy);
+  const model = named ?? (policy.model === undefined ? requestModel : null);
   const maxTokens = lowest(asTree(base.agent).max_sequence_tokens, row.max_sequence_tokens);
   const settings = merge(
     { kind: isTraining(mode) ? 'training' : 'collection', policy: { require_tokens: isTraining(mode) } },
@@ -28,15 +30,21 @@ export function readCallerRun(caller: Caller, mode: FailureMode, row: GymRow, de
       policy: {
         ...(urls === null ? {} : { urls: [...urls] }),
         ...(version === null ? {} : { version }),
-        ...(model === null || (policy.model !== undefined && !row.policy_model_name) ? {} : { model }),
+        ...(model === null ? {} : { model }),
         sampling: { ...asTree(policy.sampling), ...sampling },
       },
     }),
   );
   if (!asksPolicy(asTree(settings.agent).type)) delete settings.policy;
   // Origins that may receive a key in the row: the row's endpoints (if none, the operator's) and the caller's `apiKeyOrigins`.
-  const own = apiKey && { secret: apiKey, origins: keyOrigins(caller, urls ?? policy.urls) };
-  return { caller, settings, apiKey: own ?? keyFor(caller, policy.urls, urls) };
+  const keyAt = (requested: readonly string[] | null) =>
+    apiKey
+      ? { secret: apiKey, origins: keyOrigins(caller, requested ?? policy.urls) }
+      : keyFor(caller, policy.urls, requested);
+  return {
+    ...{ caller, settings, apiKey: keyAt(urls) },
+    own: own && settings.policy ? { ...own, apiKey: own.urls && keyAt(own.urls) } : null,
+  };
 }
 
 /** Returns the limit of the row, but at most the operator's limit; null if the row has no limit. */

@@ -12,6 +12,7 @@ import {
   type Instance,
   newId,
   parseRolloutId,
+  type RolloutPolicy,
   type RunRecord,
   resumeRun,
   sleep,
@@ -159,7 +160,7 @@ export class CallTracker {
       signal.throwIfAborted();
       const claim = await farm.calls.claim(search.request, search.gateway);
       if (claim.status === 'attached')
-        return await this.#attach(claim.rollout_id, claim.call_id, claim.age_ms);
+        return await this.#attach(claim.rollout_id, claim.call_id, claim.age_ms, search.callerRun);
       if (claim.status === 'wait') {
         await sleep(WAIT_MS, signal);
         continue;
@@ -174,18 +175,19 @@ export class CallTracker {
     const { farm, quota } = this.#deps;
     const run = await this.#runs.find(callerRun, instance);
     await this.#requireUnpaused(run);
-    this.#probes.begin(run, callerRun, instance);
+    const policy = await this.#runs.ownPolicy(callerRun);
+    this.#probes.begin(withEndpoints(run, policy), callerRun, instance);
     const opened = await quota.admit(callerRun.caller, 1, async () => {
       const lead = await leadOf(farm, run, instance);
       const { instance_id: id } = instance;
-      const value = await farm.calls.open(request, gateway, run, id, this.#recordMs, lead);
+      const value = await farm.calls.open(request, gateway, run, id, this.#recordMs, { lead, policy });
       return { value, booked: value.status === 'opened' ? { ...run, rollouts: 0 } : null };
     });
     if (opened.status === 'gone') this.#runs.forget(run.run_id);
     if (opened.status !== 'opened') return null;
     await farm.jobs.enqueue(run, [opened.rollout_id]);
     const { call_id: callId, rollout_id: rolloutId } = opened;
-    return { callId, rolloutId, run, attached: false, startedAt: Date.now() };
+    return { callId, rolloutId, run: withEndpoints(run, policy), attached: false, startedAt: Date.now() };
   }
 
   /** Throws Refusal 503 `calls_unread` during an automatic pause, and resumes the run after the pause. A manual pause refuses no call. */
@@ -200,7 +202,7 @@ export class CallTracker {
     throw new Refusal(503, 'calls_unread', message, { retryAfterSeconds: seconds });
   }
 
-  async #attach(rolloutId: string, callId: string, ageMs: number): Promise<CallRollout> {
+  async #attach(rolloutId: string, callId: string, ageMs: number, { own }: CallerRun): Promise<CallRollout> {
     const { farm } = this.#deps;
     const run = await farm.runs.get(parseRolloutId(rolloutId).runId);
     if (!run) {
@@ -211,6 +213,14 @@ export class CallTracker {
     // The first gateway may have died before it queued the job.
     const committed = await farm.results.get(rolloutId);
     if (committed === null) await farm.jobs.enqueue(run, [rolloutId]);
-    return { callId, rolloutId, run, attached: true, startedAt: Date.now() - ageMs };
+    const probed = withEndpoints(run, own);
+    return { callId, rolloutId, run: probed, attached: true, startedAt: Date.now() - ageMs };
   }
 }
+
+/**
+ * Returns the run with the rollout's own endpoints, which are probed. The probe does not send the rollout's own headers and fields, because
+ * they may differ for each rollout.
+ */
+const withEndpoints = (run: RunRecord, own: Pick<RolloutPolicy, 'urls'> | null): RunRecord =>
+  run.policy && own?.urls ? { ...run, policy: { ...run.policy, urls: own.urls } } : run;

@@ -59,7 +59,7 @@ export class OpenProbes {
   async #probeOnce(
     name: string,
     run: RunRecord,
-    { caller, apiKey }: CallerRun,
+    { caller, own, apiKey: keyOfRun }: CallerRun,
     instance: Instance,
   ): Promise<void> {
     const { farm, log, signal } = this.#deps;
@@ -71,6 +71,7 @@ export class OpenProbes {
     if (followed && followed.state !== 'serving') return this.#known.delete(name);
     if (!(await farm.probes.claim(name, PROBING_MS))) return;
     const urls = followed && followed.endpoints.length > 0 ? followed.endpoints : policy.urls;
+    const apiKey = own?.urls ? own.apiKey : keyOfRun;
     const tried = await probeEndpoints(urls, {
       ...{
         config: policy,

@@ -20,6 +20,7 @@ import {
   type PolicyKey,
   type Price,
   type ProducerConfig,
+  type RolloutPolicy,
   type RunRecord,
   SwefarmError,
 } from '@swefarm/shared';
@@ -31,7 +32,15 @@ import { storeKey } from '../access/policykeys.ts';
 import { requireOpenSettings } from './opensettings.ts';
 import { createTtlCache } from './ttlcache.ts';
 
-export type CallerRun = { caller: Caller; settings: SettingsTree; apiKey: PolicyKey | null };
+/** What a row changes in the policy of its run for this rollout; `apiKey` belongs to `urls`. */
+type OwnPolicy = Omit<RolloutPolicy, 'api_key_ref'> & { apiKey: PolicyKey | null };
+
+export type CallerRun = {
+  caller: Caller;
+  settings: SettingsTree;
+  apiKey: PolicyKey | null;
+  own: OwnPolicy | null;
+};
 
 /** `instances`: digests of instances that are known to be in the run. */
 type KnownRun = { run: Promise<RunRecord>; instances: Set<string> };
@@ -90,6 +99,14 @@ export class OpenRuns {
     throw new Error(`no run takes instance ${given.instance_id}`);
   }
 
+  /** Stores the key of a rollout's own endpoints, and returns what the rollout changes in the policy of its run; null: nothing. */
+  async ownPolicy({ own }: CallerRun): Promise<RolloutPolicy | null> {
+    if (own === null) return null;
+    const { apiKey, ...changes } = own;
+    const seconds = this.#config.policy_api_key_ttl_seconds;
+    return { ...changes, api_key_ref: await storeKey(this.#farm, apiKey, seconds) };
+  }
+
   /** Removes an expired run from the cache. */
   forget(runId: string): void {
     for (const [name, { run }] of this.#known.entries()) {
@@ -139,7 +156,8 @@ export class OpenRuns {
     return (await farm.runs.get(winner)) ?? (await this.#findOrCreate(name, callerRun));
   }
 
-  async #create({ caller, settings }: CallerRun, keyRef: string | null): Promise<RunRecord> {
+  async #create({ caller, settings: given, own }: CallerRun, keyRef: string | null): Promise<RunRecord> {
+    const settings = withSomeEndpoint(given, own);
     requireOpenSettings(`caller ${caller.name}`, settings);
     const dataset = { path: `calls of ${caller.name}`, sha256: '', instances: [] };
     const described = { ...recordFromSettings(settings, newId(), dataset, keyRef), open: true };
@@ -163,6 +181,13 @@ function withSetsOf(callerRun: CallerRun, instance: Instance): CallerRun {
     ...callerRun,
     settings: { ...others, agent: withSets(agentSettings(asTree(agent)), [instance]) },
   };
+}
+
+/** Returns the settings with the endpoints of the first row, if neither operator nor rows name endpoints for the whole run. */
+function withSomeEndpoint(settings: SettingsTree, own: OwnPolicy | null): SettingsTree {
+  const policy = asTree(settings.policy);
+  if (!own?.urls || policy.urls !== undefined || policy.name) return settings;
+  return { ...settings, policy: { ...policy, urls: own.urls } };
 }
 
 async function readRun(farm: Farm, runId: string): Promise<RunRecord | null | 'not_ours'> {

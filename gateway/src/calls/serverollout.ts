@@ -88,7 +88,7 @@ function settingsOf(deps: CallDeps, caller: Caller, request: Asked): CallerRun {
   requirePromptsAllowed(operator, run);
   requireCardAllowed(run, deps.config);
   const apiKey = keyFor(caller, asTree(operator.policy).urls, asTree(run.policy).urls);
-  return { caller, settings: merge(operator, run), apiKey };
+  return { caller, settings: merge(operator, run), apiKey, own: null };
 }
 
 const IN_RUN = { url: 'run.policy.urls', model: 'run.policy.model' };

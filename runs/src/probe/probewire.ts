@@ -36,7 +36,7 @@ export class ProbeRefused extends Error {
 
 /** Returns a function that sends requests to the endpoint, each with the timeout of the run. */
 export function postTo(url: string, { config, apiKey, signal }: ProbeTarget): Post {
-  const client = createEndpointClient(url, apiKey);
+  const client = createEndpointClient(url, apiKey, config.headers);
   return async (route, body) => {
     const limited = AbortSignal.any([signal, AbortSignal.timeout(config.request_timeout * 1000)]);
     return await client.postWhole(route, body, limited).catch((error: unknown) => {

@@ -5,7 +5,7 @@ import { MOST, tooMany } from './bounds.ts';
 import { RunForecast } from './forecast.ts';
 import { Needs } from './needs.ts';
 import { RewardWeights } from './rewardparts.ts';
-import { EvaluationConfig, PolicyConfig, RewardChoice, SandboxConfig } from './runconfig.ts';
+import { EvaluationConfig, PolicyConfig, RewardChoice, RolloutPolicy, SandboxConfig } from './runconfig.ts';
 import { setting } from './setting.ts';
 import { BranchPoint } from './trajectory.ts';
 import { mostGroups, problemOfUntil, startedGroups, Until } from './until.ts';
@@ -140,6 +140,8 @@ export const RolloutJob = z.object({
   rollout_index: z.number().int().nonnegative().max(MOST.opened),
   /** Reference to the patch of the agent `patch`, or to the recorded turns that a branch continues. */
   patch_ref: z.string().optional(),
+  /** What the rollout changes in the policy of the run; absent: nothing. */
+  policy: RolloutPolicy.optional(),
   /** Image of the instance, by which a worker is selected; absent if unknown. */
   image: z.string().optional(),
   /** Whether any worker may run the rollout, whatever its image: an earlier attempt failed. */

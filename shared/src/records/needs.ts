@@ -7,15 +7,19 @@ import { z } from 'zod';
 
 /**
  * The highest level that this version understands: 1 is version 0.1.0; 2 adds agents that come as programs, and files and clocks of sessions;
- * 3 adds toolsets, prompt sets, feedback on submits, weights of rewards, branches, dry runs, and runs that draw their groups.
+ * 3 adds toolsets, prompt sets, feedback on submits, weights of rewards, branches, and runs that draw their groups; 4 adds headers of a
+ * policy, policies of single rollouts, and dry runs.
  */
-export const UNDERSTOOD = 3;
+export const UNDERSTOOD = 4;
+
+/** Level of runs with headers of their policy, and of jobs with a policy of their own. */
+export const POLICY_HEADERS_LEVEL = 4;
 
 /** Level of a run whose rollouts continue recorded turns. */
 export const BRANCHES = 3;
 
 /** Level of a run of a dry run. */
-export const DRY_RUNS = 3;
+export const DRY_RUNS = 4;
 
 /** The level of a record without `needs`. */
 const FIRST = 1;

@@ -15,6 +15,7 @@ const seconds = z.number().max(MOST.seconds);
 const bytes = z.number().int().positive().max(MOST.bytes);
 const textBytes = z.number().int().positive().max(MOST.textBytes);
 const LOG_BYTES = 64 * 1024 ** 2;
+const MOST_HEADERS = 32;
 
 /** A URL without user and password: `fetch` refuses a URL with a user, and logs would show the password. */
 const EndpointUrl = z.url().refine((text) => !/^[a-z]+:\/\/[^/]*@/i.test(text), {
@@ -24,6 +25,26 @@ const EndpointUrl = z.url().refine((text) => !/^[a-z]+:\/\/[^/]*@/i.test(text), 
 /** Names of headers, except those that the HTTP client sends itself. */
 const SESSION_HEADER =
   /^(?!(?:accept|accept-encoding|authorization|connection|content-length|content-type|host|keep-alive|te|trailer|transfer-encoding|upgrade|user-agent|x-swefarm-.*)$)[A-Za-z0-9][A-Za-z0-9-]{0,63}$/i;
+
+/** Headers that carry credentials. Records contain the headers of a policy, and records contain no secrets. */
+const CREDENTIALS =
+  /^(?:proxy-)?auth(?:orization|enticate)$|^(?:set-)?cookie2?$|(?:^|-)api-?key$|(?:^|-)token$/i;
+
+const Headers = z
+  .record(
+    z
+      .string()
+      .regex(SESSION_HEADER, 'expected the name of a header that the farm does not send itself')
+      .refine((name) => !CREDENTIALS.test(name), {
+        error: 'expected no header with a credential: the key goes into SWEFARM_POLICY_API_KEY',
+      }),
+    z
+      .string()
+      .regex(/^[\x21-\x7e](?:[\x20-\x7e]{0,998}[\x21-\x7e])?$/, 'expected 1 to 1000 characters of ASCII'),
+  )
+  .refine((headers) => Object.keys(headers).length <= MOST_HEADERS, {
+    error: `expected at most ${MOST_HEADERS} headers`,
+  });
 
 /** Policy of a run. sampling.ts decides which sampling keys a request contains. */
 export const PolicyConfig = z.object({
@@ -110,8 +131,35 @@ export const PolicyConfig = z.object({
       .nullable()
       .default(null),
   ),
+  headers: setting(
+    '--policy-header <name=value>',
+    'header of each request to the policy; no credentials',
+    Headers.default({}),
+  ),
 });
 export type PolicyConfig = z.infer<typeof PolicyConfig>;
+
+/** What one rollout changes in the policy of its run. */
+export const RolloutPolicy = z.object({
+  /** Endpoints in place of those of the run, with the name of their API key; null: those of the run. */
+  urls: z.array(EndpointUrl).min(1).nullable().default(null),
+  api_key_ref: z.string().nullable().default(null),
+  /** Fields and headers beside those of the run; they replace fields and headers with the same name. */
+  extra_body: z.record(z.string(), z.json()).default({}),
+  headers: Headers.default({}),
+});
+export type RolloutPolicy = z.infer<typeof RolloutPolicy>;
+
+/** Returns the policy of a rollout. */
+export function policyOfRollout(run: PolicyConfig, own: RolloutPolicy): PolicyConfig {
+  const { urls, api_key_ref } = own;
+  return {
+    ...run,
+    ...(urls === null ? {} : { urls, api_key_ref }),
+    extra_body: { ...run.extra_body, ...own.extra_body },
+    headers: { ...run.headers, ...own.headers },
+  };
+}
 
 const Network = z.enum(['none', 'egress']);
 

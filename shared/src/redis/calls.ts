@@ -4,6 +4,7 @@
  */
 import { newId, parseRolloutId } from '../records/ids.ts';
 import type { RunRecord } from '../records/job.ts';
+import type { RolloutPolicy } from '../records/runconfig.ts';
 import type { Cancel } from './cancel.ts';
 import { Part } from './part.ts';
 import { firstSequence } from './runs.ts';
@@ -83,7 +84,8 @@ export class Calls extends Part {
 
   /**
    * Opens a call with the next rollout of an instance of an open run.
-   * @param lead number of waiting rollouts before which its group is queued; negative: behind which
+   * @param how `lead`: number of waiting rollouts before which its group is queued; negative: behind which. `policy`: what the rollout
+   * changes in the policy of the run
    */
   async open(
     request: CallRequest,
@@ -91,8 +93,9 @@ export class Calls extends Part {
     { run_id, kind }: Pick<RunRecord, 'run_id' | 'kind'>,
     instanceId: string,
     lifeMs: number,
-    lead = 0,
+    how: { lead?: number; policy?: RolloutPolicy | null } = {},
   ): Promise<CallOpening> {
+    const { lead = 0, policy = null } = how;
     const run = this.keys.run(run_id);
     const { alike, open } = this.keys.calls;
     const call_id = callIdOf(request);
@@ -100,8 +103,11 @@ export class Calls extends Part {
     const names = [alike(request.fingerprint), open, run.record, run.groups, run.appended, run.committed];
     const caller = [call_id, gateway, request.named ? 1 : 0];
     const [status, rollout_id = ''] = (await this.#open(
-      [...names, this.keys.unfinished],
-      [...caller, run_id, instanceId, Math.round(lifeMs), first, request.graceMs ?? '', lead],
+      [...names, this.keys.unfinished, run.policies],
+      [
+        ...[...caller, run_id, instanceId, Math.round(lifeMs), first, request.graceMs ?? '', lead],
+        policy === null ? '' : JSON.stringify(policy),
+      ],
     )) as string[];
     if (status !== 'opened') return { status: status as 'taken' | 'gone' };
     return { status, call_id, rollout_id };
@@ -129,7 +135,7 @@ export class Calls extends Part {
     const { runId, instanceId } = parseRolloutId(failedRolloutId);
     const run = this.keys.run(runId);
     return (await this.#retry(
-      [this.#alikeOf(callId), run.record, run.groups, this.keys.unfinished],
+      [this.#alikeOf(callId), run.record, run.groups, this.keys.unfinished, run.policies],
       [callId, runId, instanceId, failedRolloutId],
     )) as string | null;
   }

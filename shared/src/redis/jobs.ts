@@ -2,6 +2,8 @@
 import { sizeOf } from '../records/bounds.ts';
 import { parseRolloutId } from '../records/ids.ts';
 import type { RolloutJob, RunRecord } from '../records/job.ts';
+import { POLICY_HEADERS_LEVEL } from '../records/needs.ts';
+import { RolloutPolicy } from '../records/runconfig.ts';
 import { refusedByRedis } from './outage.ts';
 import { pairsIn } from './pairs.ts';
 import { Part } from './part.ts';
@@ -22,10 +24,11 @@ export class Jobs extends Part {
     const of = this.keys.run(run.run_id);
     const instanceIds = [...new Set(names.map(({ instanceId }) => instanceId))];
     if (instanceIds.length === 0) return;
-    const [sequences, images, refs] = await Promise.all([
+    const [sequences, images, refs, policies] = await Promise.all([
       redis.hmget(of.groups, ...instanceIds.map((id) => `${id} sequence`)),
       redis.hmget(of.groups, ...instanceIds.map((id) => `${id} image`)),
       redis.hkeys(of.patches),
+      this.#policiesOf(run.run_id, rolloutIds),
     ]);
     const sequenceOf = new Map(instanceIds.map((id, at) => [id, sizeOf(sequences[at]) ?? 0]));
     const imageOf = new Map(instanceIds.map((id, at) => [id, images[at]]));
@@ -35,6 +38,7 @@ export class Jobs extends Part {
     const jobs = names.map(({ id, instanceId, index }) => {
       const patches = patchesOf.get(instanceId)?.length;
       const image = imageOf.get(instanceId);
+      const policy = policies.get(id);
       const data: RolloutJob = {
         rollout_id: id,
         run_id: run.run_id,
@@ -43,12 +47,23 @@ export class Jobs extends Part {
         submitted_at: now,
         ...(image ? { image } : {}),
         ...(patches ? { patch_ref: `${instanceId}.${index % patches}` } : {}),
+        ...(policy ? { policy, needs: POLICY_HEADERS_LEVEL } : {}),
       };
       const priority = priorityOf(run.kind, sequenceOf.get(instanceId) ?? 0);
       return { name: 'rollout', data, opts: { jobId: id, priority, timestamp: now } };
     });
     for (let at = 0; at < jobs.length; at += BATCH)
       await this.store.queue().addBulk(jobs.slice(at, at + BATCH));
+  }
+
+  /** Returns what these rollouts change in the policy of their run; rollouts that change nothing are absent. */
+  async #policiesOf(runId: string, rolloutIds: readonly string[]): Promise<Map<string, RolloutPolicy>> {
+    const { policies } = this.keys.run(runId);
+    if ((await this.redis.exists(policies)) === 0) return new Map();
+    const texts = await this.redis.hmget(policies, ...rolloutIds);
+    return new Map(
+      rolloutIds.flatMap((id, at) => (texts[at] ? [[id, RolloutPolicy.parse(JSON.parse(texts[at]))]] : [])),
+    );
   }
 
   /** Returns rollouts that have no job. Removes ended jobs, which are a bug, and returns their rollouts too. */

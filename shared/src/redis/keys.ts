@@ -124,6 +124,8 @@ const runKeys = (key: Key, id: string) => ({
   instances: key('run', id, 'instances'),
   /** Hash | as RUN | reference → gzip of a patch, or of the turns that a branch continues. */
   patches: key('run', id, 'patches'),
+  /** Hash | as RUN | of an open run: rollout id → what it changes in the policy of the run (JSON). */
+  policies: key('run', id, 'policies'),
   /** Hash | as RUN | rollout id → JSON array of attempts. */
   journal: key('run', id, 'journal'),
   /** Hash | as RUN | rollout id → `attempt outcome stream-id worker TAB claim`. */

@@ -1,9 +1,11 @@
 /** Tests answers to `/run` of a real farm with scripted policies, by the rules of the trainer that consumes them. */
 
+import { createServer, type IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseRolloutId } from '@swefarm/shared';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
+import { listen } from '../../src/listen.ts';
 import { conversation } from '../../src/policy/script.ts';
 import { type ScriptedPolicy, startScriptedPolicy } from '../../src/policy/server.ts';
 import { type Consumed, consume } from '../../src/trainers/consume.ts';
@@ -49,6 +51,21 @@ async function rollout(entry: string, policy: Policy): Promise<Consumed & { text
   await meanwhile?.(server);
   const { status, text } = await asked;
   return { ...consume(status, text), text };
+}
+
+/** Passes requests on, and shows each to `see`. */
+async function startRelay(to: string, see: (request: IncomingMessage, body: string) => void) {
+  const server = createServer(async (request, reply) => {
+    const body = Buffer.concat(await Array.fromAsync(request)).toString();
+    see(request, body);
+    const { method = 'GET', url = '' } = request;
+    const sent = { method, headers: { 'content-type': 'application/json' }, ...(body ? { body } : {}) };
+    const answer = await fetch(new URL(url, to), sent);
+    reply.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' });
+    reply.end(Buffer.from(await answer.arrayBuffer()));
+  });
+  const url = `http://127.0.0.1:${await listen(server)}/v1`;
+  return { url, [Symbol.asyncDispose]: async () => void server.close().closeAllConnections() };
 }
 
 const announce = async (change: Record<string, unknown>): Promise<void> =>
@@ -112,6 +129,36 @@ test('a rollout without an answer is replaced under its call; text before a fail
   expect(await (await farm.call('GET', `/v1/runs/${runId}`)).json()).toMatchObject({
     counts: { committed: 2 },
   });
+});
+
+test('a rollout asks the endpoint of its row, with the headers and fields of its row', async () => {
+  const [first = []] = twentyTurns().conversations[0]?.variants ?? [];
+  await using server = await startScriptedPolicy({ script: conversation(first.slice(-3)) });
+  const seen = new Set<string>();
+  await using relay = await startRelay(server.url, ({ headers, url = '' }, body) => {
+    const { 'x-session-id': session, 'x-swefarm-rollout': rollout } = headers;
+    // The gateway's probe of the endpoint sends no headers of a rollout.
+    if (rollout && url.endsWith('/completions'))
+      seen.add(JSON.stringify([session, JSON.parse(body).cache_salt]));
+  });
+  const ask = async (salt: string, urls?: string) => {
+    const policy = {
+      ...(urls ? { urls } : {}),
+      headers: { 'X-Session-ID': `s-${salt}` },
+      extra_body: { cache_salt: salt },
+    };
+    const { status, text } = await farm.run('echo', {
+      ...row,
+      policy,
+      policy_base_url: server.url,
+      _rowidx: 0,
+    });
+    expect(consume(status, text)).toMatchObject({ raises: null, reward: 1, trainedTurns: 3 });
+    return parseRolloutId((JSON.parse(text) as { rollout_id: string }).rollout_id).runId;
+  };
+  const runs = await Promise.all([ask('1', relay.url), ask('2', relay.url), ask('3')]);
+  expect([...seen].toSorted()).toEqual(['["s-1","1"]', '["s-2","2"]']);
+  expect(new Set(runs).size).toBe(1);
 });
 
 test('new weights in a rollout: one contiguous sample of both versions, and no failure', async () => {

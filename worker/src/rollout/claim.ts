@@ -7,6 +7,7 @@ import {
   type Claim,
   isDamagedInstance,
   isNotOurs,
+  policyOfRollout,
   type RolloutJob,
   type RunRecord,
 } from '@swefarm/shared';
@@ -38,11 +39,12 @@ export async function claimRollout(
   using stack = new DisposableStack();
   try {
     const read = () => Promise.all([farm.runs.get(job.run_id), instanceOf(job, farm)]);
-    const [run, instance] = await retryUntilAnswered('run record and instance', read, how);
-    if (!run || !instance) {
+    const [record, instance] = await retryUntilAnswered('run record and instance', read, how);
+    if (!record || !instance) {
       log.warn({ rollout_id: job.rollout_id }, 'job dropped: the records of its run are gone');
       return DONE;
     }
+    const run = withOwnPolicy(record, job);
     if ((run.dry_run === true) !== services.dryRun) {
       const notOurs = services.dryRun ? 'it belongs to no dry run' : 'it belongs to a dry run';
       return { next: 'later', delayMs: NOT_OURS_MS, notOurs };
@@ -69,6 +71,10 @@ export async function claimRollout(
     return { next: 'later', delayMs: NOT_OURS_MS, notOurs: error.message };
   }
 }
+
+/** Returns the run with the policy of this rollout. */
+const withOwnPolicy = (run: RunRecord, { policy: own }: RolloutJob): RunRecord =>
+  run.policy && own ? { ...run, policy: policyOfRollout(run.policy, own) } : run;
 
 /** A damaged record is damaged for every worker, so its rollouts are claimed and committed as failed. */
 async function instanceOf(job: RolloutJob, { runs }: AttemptServices['farm']) {

@@ -67,6 +67,16 @@ test('other faults, and a run without patience, fail as before', async () => {
   expect(hasty.endpoint.requests).toHaveLength(2);
 });
 
+test('headers of the policy are sent with each request, in place of the session header', async () => {
+  const headers = { 'X-Session-ID': 'trajectory 7', 'X-SMG-Routing-Key': 'k' };
+  await using at = await refusing(ok, 0, { session_header: 'x-session-id', headers });
+  expect(at.endpoint.requests[0]?.headers).toMatchObject({
+    'x-session-id': 'trajectory 7',
+    'x-smg-routing-key': 'k',
+    'x-swefarm-rollout': 'run.a__b-1.0',
+  });
+});
+
 test('--session-header names a header with the id of the rollout', async () => {
   await using at = await refusing(ok, 0, { session_header: 'X-SMG-Routing-Key' });
   expect(at.endpoint.requests[0]?.headers).toMatchObject({

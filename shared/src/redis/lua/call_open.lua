@@ -1,8 +1,10 @@
 -- Opens a call with the next rollout of an instance of an open run.
 -- KEYS: 1 calls of this fingerprint  2 open calls  3 run record  4 groups  5 appended  6 committed  7 unfinished runs
+--       8 policies of rollouts
 -- ARGV: 1 call id  2 gateway  3 named  4 run id  5 instance id  6 life time of the call (ms)
 --       7 sequence of the first waiting rollout of this class  8 grace of the call (ms), or ''
 --       9 number of waiting rollouts before which a new group is queued; negative: behind which
+--       10 what the rollout changes in the policy of the run (JSON), or ''
 -- If the command is sent again, it finds the call that it opened.
 -- Reply: {'opened', rollout id} | {'taken'} (a call of this name exists: claim it) | {'gone'}
 local own = redis.call('HGET', KEYS[1], ARGV[1])
@@ -29,6 +31,10 @@ for i = 3, 6 do
 end
 redis.call('SADD', KEYS[7], ARGV[4])
 local rollout_id = ARGV[4] .. '.' .. ARGV[5] .. '.' .. index
+if ARGV[10] ~= '' then
+  redis.call('HSET', KEYS[8], rollout_id, ARGV[10])
+  redis.call('EXPIRE', KEYS[8], ttl)
+end
 local call = { rollout_id = rollout_id, holder = ARGV[2], held = 1, at = now, grace = tonumber(ARGV[8]) }
 redis.call('HSET', KEYS[1], ARGV[1], cjson.encode(call))
 redis.call('PEXPIRE', KEYS[1], ARGV[6])

@@ -3,7 +3,7 @@
  * request's metadata (swe_agents).
  */
 import { type RowOptions, type RowProblem, toInstance } from '@swefarm/datasets';
-import { type Instance, MOST, RewardWeights, Sampling, Secret } from '@swefarm/shared';
+import { type Instance, MOST, RewardWeights, RolloutPolicy, Sampling, Secret } from '@swefarm/shared';
 import { z } from 'zod';
 
 const Urls = z.union(
@@ -25,6 +25,21 @@ const sampled = {
   seed: shape.seed.nullish(),
 };
 
+const ModelName = z.string().min(1);
+const Version = z.string().min(1).max(200);
+
+/**
+ * Policy of one rollout. `model` and `version` are settings of the run, as in the fields of the row; the others apply to this rollout alone, so
+ * that rows of many addresses share a run.
+ */
+const RowPolicy = z.strictObject({
+  urls: Urls.nullish(),
+  model: ModelName.nullish(),
+  version: Version.nullish(),
+  extra_body: RolloutPolicy.shape.extra_body.nullish(),
+  headers: RolloutPolicy.shape.headers.nullish(),
+});
+
 /** Schema of a row. Fields that are not listed are allowed. */
 export const GymRow = z.looseObject({
   responses_create_params: z.looseObject({
@@ -40,9 +55,10 @@ export const GymRow = z.looseObject({
   instance_id: z.string().nullish(),
   policy_base_url: Urls.nullish(),
   policy_api_key: z.string().min(1).nullish(),
-  policy_model_name: z.string().min(1).nullish(),
+  policy_model_name: ModelName.nullish(),
   /** Version of the policy for this call, used if neither the endpoint nor the policy's record names a version. */
-  policy_version: z.string().min(1).max(200).nullish(),
+  policy_version: Version.nullish(),
+  policy: RowPolicy.nullish(),
   /** Maximum number of tokens after the first prompt; a value above the caller's configured limit has no effect. */
   max_sequence_tokens: z.number().int().positive().max(MOST.tokens).nullish(),
   /** Weights of the parts of the reward, as in `--reward`; they replace those of the caller. */
@@ -65,15 +81,23 @@ export const GymRow = z.looseObject({
 });
 export type GymRow = z.infer<typeof GymRow>;
 
-/** Returns the policy settings of a row; null means that the row does not set the value. */
+/**
+ * Returns the policy settings of a row; null means that the row does not set the value. `model` replaces a configured model, and
+ * `requestModel` does not. `own`: what applies to this rollout alone.
+ */
 export function policyOf(row: GymRow) {
   const params = row.responses_create_params;
+  const { urls, extra_body, headers } = row.policy ?? {};
+  const own = { urls: urls ?? null, extra_body: extra_body ?? {}, headers: headers ?? {} };
+  const isOwn = urls || Object.keys({ ...own.extra_body, ...own.headers }).length > 0;
   return {
     urls: row.policy_base_url ?? null,
     apiKey: row.policy_api_key ? new Secret(row.policy_api_key) : null,
-    model: row.policy_model_name ?? params.model ?? null,
-    version: row.policy_version ?? null,
+    model: row.policy?.model ?? row.policy_model_name ?? null,
+    requestModel: params.model ?? null,
+    version: row.policy?.version ?? row.policy_version ?? null,
     sampling: samplingOf(params),
+    own: isOwn ? own : null,
   };
 }
 

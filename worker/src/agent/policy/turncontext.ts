@@ -81,7 +81,7 @@ export function openTurnContext(config: PolicyConfig, deps: PolicyDeps) {
     setRefusing: refusing.set,
     /** Pauses of the agent's clock. */
     pause: unionOf(deps.followed.pause, refusing.pause),
-    clientAt: cachedClient(deps, config.session_header),
+    clientAt: cachedClient(deps, config),
     openVersions: createVersions(config, deps),
     turnClients: clients.get,
     modelLength,
@@ -95,7 +95,7 @@ export function openTurnContext(config: PolicyConfig, deps: PolicyDeps) {
 /** Returns a function that creates the client of an endpoint, and reuses it while the endpoint does not change. */
 function cachedClient(
   { apiKey, rolloutId, attempt, log }: PolicyDeps,
-  sessionHeader: string | null,
+  { session_header, headers: own }: PolicyConfig,
 ): (url: string) => EndpointClient {
   let cached: { url: string; client: EndpointClient } | null = null;
   return (url) => {
@@ -103,7 +103,8 @@ function cachedClient(
       const headers = {
         'x-swefarm-rollout': rolloutId,
         'x-swefarm-attempt': String(attempt),
-        ...(sessionHeader === null ? {} : { [sessionHeader]: rolloutId }),
+        ...(session_header === null ? {} : { [session_header.toLowerCase()]: rolloutId }),
+        ...Object.fromEntries(Object.entries(own).map(([name, value]) => [name.toLowerCase(), value])),
       };
       cached = { url, client: createEndpointClient(url, apiKey, headers) };
       const why = whyKeyWithheld(apiKey, url);

@@ -1,0 +1,91 @@
+/** Rows whose rollouts have policies of their own. */
+import { Secret } from '@swefarm/shared';
+import { expect, test } from 'vitest';
+import { testGateway } from './gateway.ts';
+import { finish, POLICY, post, row, untilQueued } from './gym.ts';
+import { failed, judged, startPlayer } from './player.ts';
+
+const OPERATOR = { policy: { urls: ['http://127.0.0.1:9/v1'], model: 'm', extra_body: { top_logprobs: 1 } } };
+const bare = { policy_base_url: undefined, policy_model_name: undefined };
+
+type Jobs = Awaited<ReturnType<typeof testGateway>>['farm'];
+const policies = async (farm: Jobs) =>
+  (await farm.queue().getJobs(['prioritized', 'waiting']))
+    .toSorted((a, b) => a.data.rollout_index - b.data.rollout_index)
+    .map(({ data }) => ({ run: data.run_id, needs: data.needs, policy: data.policy }));
+
+test('rows with endpoints, headers and fields of their own share a run', async () => {
+  const { url, farm } = await testGateway({ policy_api_key: new Secret('operators-key') }, OPERATOR);
+  const own = [
+    { urls: 'http://127.0.0.1:10/v1', headers: { 'X-Session-ID': 'a' }, extra_body: { cache_salt: 's1' } },
+    { urls: ['http://127.0.0.1:9/v1'] },
+    undefined,
+  ];
+  const asked = own.map((policy, index) => post(url, row({ ...bare, policy, _ng_rollout_index: index })));
+  await untilQueued(farm, 3);
+  const queued = await policies(farm);
+  expect(new Set(queued.map(({ run }) => run)).size).toBe(1);
+  expect(queued.filter(({ policy }) => policy === undefined)).toMatchObject([{ needs: undefined }]);
+  const foreign = queued.find(({ policy }) => policy?.urls?.[0] === 'http://127.0.0.1:10/v1');
+  expect(foreign).toMatchObject({
+    needs: 4,
+    policy: { headers: { 'X-Session-ID': 'a' }, extra_body: { cache_salt: 's1' }, api_key_ref: null },
+  });
+  // The operator's key goes only to origins that the operator names.
+  const same = queued.find(({ policy }) => policy?.urls?.[0] === 'http://127.0.0.1:9/v1');
+  expect((await farm.secrets.get(same?.policy?.api_key_ref ?? ''))?.origins).toEqual(['http://127.0.0.1:9']);
+  const [run] = await farm.runs.list();
+  expect(run?.policy).toMatchObject({ ...OPERATOR.policy, headers: {} });
+
+  // A job that the queue lost is made again from the records.
+  const ids = await farm.groups.open(run?.run_id ?? '');
+  await farm.jobs.drop(ids);
+  if (run) await farm.jobs.enqueue(run, ids);
+  expect(await policies(farm)).toEqual(queued);
+  await finish(farm);
+  for (const reply of await Promise.all(asked)) expect(reply.status).toBe(200);
+});
+
+test('a rollout that replaces a failed one has the same policy', async () => {
+  const { url, farm } = await testGateway({ gateway_failures: 'nemo-rl-sync' }, OPERATOR);
+  const seen: unknown[] = [];
+  const { seen: begun } = startPlayer(farm, async (nth, id) => {
+    seen.push((await farm.queue().getJob(id))?.data.policy?.headers);
+    return nth === 0 ? failed('policy_unreachable') : judged(1);
+  });
+  const reply = await post(url, row({ ...bare, policy: { headers: { 'x-smg-routing-key': 'k' } } }));
+  expect([reply.status, begun.length]).toEqual([200, 2]);
+  expect(seen).toEqual([{ 'x-smg-routing-key': 'k' }, { 'x-smg-routing-key': 'k' }]);
+});
+
+test('without endpoints of the operator, the first row gives those of the run', async () => {
+  const { url, farm } = await testGateway();
+  const policy = (port: number) => ({ urls: `http://127.0.0.1:${port}/v1`, model: 'lora-v3', version: '3' });
+  const asked = [9, 10].map((port, index) =>
+    post(url, row({ ...bare, policy: policy(port), policy_api_key: 'row-key', _ng_rollout_index: index })),
+  );
+  await untilQueued(farm, 2);
+  const queued = await policies(farm);
+  const keys = queued.map(({ policy: one }) => farm.secrets.get(one?.api_key_ref ?? ''));
+  expect((await Promise.all(keys)).map((key) => key?.origins).toSorted()).toEqual(
+    queued.map(({ policy: one }) => [new URL(one?.urls?.[0] ?? '').origin]).toSorted(),
+  );
+  const runs = await farm.runs.list();
+  expect(runs).toMatchObject([{ policy: { model: 'lora-v3', version: '3' } }]);
+  await finish(farm);
+  await Promise.all(asked);
+});
+
+test.each([
+  ['urls', { urls: 'nowhere' }, 'policy.urls'],
+  ['a header of the client', { headers: { Host: 'x' } }, 'policy.headers.Host'],
+  ['a key', { headers: { Authorization: 'Bearer x' } }, 'policy.headers.Authorization'],
+  ['another key', { headers: { 'x-api-key': 'x' } }, 'policy.headers.x-api-key'],
+  ['a value over two lines', { headers: { 'x-a': 'b\r\nhost: c' } }, 'policy.headers.x-a'],
+  ['an unknown field', { header: {} }, 'policy.header'],
+])('%s of a policy is refused by field', async (_what, policy, field) => {
+  const { url } = await testGateway();
+  const reply = await post(url, row({ ...POLICY, policy }));
+  const { error } = (await reply.json()) as { error: { field: string } };
+  expect([reply.status, error.field]).toEqual([400, field]);
+});
