@@ -1,5 +1,5 @@
 /** Makes farms with their own prefix, records and results, for tests with a real Redis. */
-import { bareInstance, bareRun } from '@swefarm/testkit';
+import { bareInstance, bareResult, bareRun } from '@swefarm/testkit';
 import { expect } from 'vitest';
 import type { CommonConfig } from '../src/config/keys.ts';
 import {
@@ -9,7 +9,7 @@ import {
   loadConfig,
   newId,
   openFarm,
-  Result,
+  type Result,
   type WorkerRecord,
 } from '../src/index.ts';
 
@@ -55,45 +55,16 @@ export const testWorker = (change: Partial<WorkerRecord> = {}): WorkerRecord => 
   ...change,
 });
 
-export function testResult(run_id: string, index: number, change: Partial<Result> = {}): Result {
-  const instance_id = change.instance_id ?? 'a__b.c-1';
-  return Result.parse({
-    format: 'swefarm-result-1',
-    run_id,
-    rollout_id: `${run_id}.${instance_id}.${index}`,
-    instance_id,
-    rollout_index: index,
-    attempt: 1,
-    worker: 'w1',
-    node: 'n1',
-    runtime: 'rootfs',
-    outcome: 'judged',
-    resolved: true,
-    reward: 1,
-    reward_row: 'judged',
-    reward_table: 'default:cd',
-    turns: 7,
-    exit_status: 'submitted',
-    failure: null,
-    facts: null,
+export const testResult = (run_id: string, index: number, change: Partial<Result> = {}): Result =>
+  bareResult({
+    ...{ run_id, instance_id: 'a__b.c-1', rollout_index: index, reward_row: 'judged', turns: 7 },
     tokens: { prompt: 100, completion: 10 },
-    policy_version: null,
     seconds: {
-      queued: 0.1234567,
-      image: 0,
-      sandbox: 0,
-      agent: 1,
-      model: 0,
-      command: 0,
-      patch: 0,
-      evaluation: 0,
+      ...{ queued: 0.1234567, image: 0, sandbox: 0, agent: 1, model: 0, command: 0, patch: 0, evaluation: 0 },
       total: 2,
     },
-    artifact: null,
-    finished_at: 1,
     ...change,
   });
-}
 
 /** Expects that a promise rejects with an error of this code, and with a message that matches. */
 export const refused = (promise: Promise<unknown>, code: string, message = /^/) =>
