@@ -4,7 +4,7 @@
  * and real on one worker whose rollouts sleep.
  */
 import { forecastRun, idealMakespan, inOrder, makespan } from '@swefarm/runs';
-import { type Farm, loadConfig, newId, openFarm, type RunRecord } from '@swefarm/shared';
+import { type Farm, loadConfig, NO_SECONDS, newId, openFarm, type RunRecord } from '@swefarm/shared';
 import { bareResult } from '@swefarm/testkit';
 import { type BenchEnvironment, openEnvironment } from './farm.ts';
 import { measureRealSteps, type RealSteps } from './order/real.ts';
@@ -98,10 +98,9 @@ async function simulateStep(
 }
 
 async function commitSeconds(farm: Farm, run: RunRecord, instance_id: string, index: number, agent: number) {
-  const none = { queued: 0, image: 0, sandbox: 0, model: 0, command: 0, patch: 0, evaluation: 0 };
   const result = bareResult({
     ...{ run_id: run.run_id, instance_id, family: 'custom', rollout_index: index, claim: newId() },
-    seconds: { ...none, agent, total: agent },
+    seconds: { ...NO_SECONDS, agent, total: agent },
   });
   await farm.commit(run, result);
 }

@@ -132,6 +132,7 @@ export {
   CancelReason,
   InstalledAgent,
   isTruncated,
+  NO_SECONDS,
   Outcome,
   Replay,
   Result,

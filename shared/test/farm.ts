@@ -1,15 +1,17 @@
 /** Makes farms with their own prefix, records and results, for tests with a real Redis. */
 import { bareInstance, bareResult, bareRun } from '@swefarm/testkit';
-import { expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import type { CommonConfig } from '../src/config/keys.ts';
 import {
   type AttemptName,
   type Farm,
   type Instance,
   loadConfig,
+  NO_SECONDS,
   newId,
   openFarm,
   type Result,
+  type RunRecord,
   type WorkerRecord,
 } from '../src/index.ts';
 
@@ -43,6 +45,16 @@ export const testRun = bareRun;
 export const testInstance = (instance_id = 'a__b.c-1'): Instance =>
   bareInstance({ instance_id, problem_statement: 'ü '.repeat(2000) });
 
+/** Opens a farm, until the test ends, with a run of one instance. `id`: id of a rollout. */
+export async function openRun(change: Partial<RunRecord> = {}) {
+  const farm = await testFarm();
+  onTestFinished(() => farm[Symbol.asyncDispose]());
+  const run = testRun(change);
+  await farm.runs.create(run, [testInstance()]);
+  const id = (index: number): string => `${run.run_id}.a__b.c-1.${index}`;
+  return { farm, run, id };
+}
+
 export const testWorker = (change: Partial<WorkerRecord> = {}): WorkerRecord => ({
   worker: 'w',
   node: 'n',
@@ -59,10 +71,7 @@ export const testResult = (run_id: string, index: number, change: Partial<Result
   bareResult({
     ...{ run_id, instance_id: 'a__b.c-1', rollout_index: index, reward_row: 'judged', turns: 7 },
     tokens: { prompt: 100, completion: 10 },
-    seconds: {
-      ...{ queued: 0.1234567, image: 0, sandbox: 0, agent: 1, model: 0, command: 0, patch: 0, evaluation: 0 },
-      total: 2,
-    },
+    seconds: { ...NO_SECONDS, queued: 0.1234567, agent: 1, total: 2 },
     ...change,
   });
 

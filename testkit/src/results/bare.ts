@@ -2,6 +2,7 @@
 import {
   type ArtifactContent,
   Instance,
+  NO_SECONDS,
   newId,
   type Report,
   Result,
@@ -67,7 +68,13 @@ export function bareResult(change: Partial<Result> = {}): Result {
     ...{ turns: 12, exit_status: 'submitted', failure: null, facts: null },
     ...{ tokens: { prompt: 10, completion: 5 }, policy_version: null },
     seconds: {
-      ...{ queued: 0, image: 0, sandbox: 1, agent: 5, model: 3, command: 2, patch: 0.1, evaluation: 4 },
+      ...NO_SECONDS,
+      sandbox: 1,
+      agent: 5,
+      model: 3,
+      command: 2,
+      patch: 0.1,
+      evaluation: 4,
       total: 10,
     },
     ...{ artifact: null, finished_at: 1 },
