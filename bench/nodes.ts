@@ -2,7 +2,8 @@
  * Many simulated nodes in one process; each has the loops and connections of a real worker. fleet.ts starts this process,
  * controls the rollouts by messages, and kills the process to lose all of its nodes.
  */
-import { loadConfig, onAbort, type RolloutJob, sleep, type Trajectory, type Turn } from '@swefarm/shared';
+import { loadConfig, onAbort, type RolloutJob, sleep, type Trajectory } from '@swefarm/shared';
+import { bareTrajectory, bareTurn } from '@swefarm/testkit';
 import { simulateWorker } from '@swefarm/worker/test/simulated.ts';
 import { secondsOf, shareOf } from './durations.ts';
 
@@ -104,15 +105,10 @@ const SHOWN = 'src/package/module.py:120:    def parse(self, text):\n'.repeat(40
 
 /** This many typical turns: some words, a command, and 2 KB of output. */
 function trajectoryOf(count: number): Trajectory {
-  const turns = Array.from(
-    { length: count },
-    (_, turn): Turn => ({
-      message: 1 + turn * 2,
-      finish_reason: 'stop',
+  const turns = Array.from({ length: count }, (_, turn) =>
+    bareTurn(1 + turn * 2, {
       model_seconds: 4,
       usage: { prompt_tokens: 9_000, completion_tokens: 200 },
-      policy_version: { start: null, end: null },
-      tokens: null,
       commands: [{ command: 'grep -rn parse', exit_code: 0, seconds: 0.1, output_bytes: 2_000, note: null }],
     }),
   );
@@ -120,9 +116,8 @@ function trajectoryOf(count: number): Trajectory {
     { role: 'assistant' as const, content: THOUGHT },
     { role: 'user' as const, content: SHOWN },
   ]);
-  return {
-    ...{ format: 'swefarm-trajectory-1', token_mode: 'text', model: null, endpoint: null },
+  return bareTrajectory({
+    ...{ model: null, turns, exit_status: null },
     messages: [{ role: 'user', content: 'It breaks.' }, ...messages],
-    ...{ turns, exit_status: null },
-  };
+  });
 }

@@ -4,7 +4,8 @@
  * and real on one worker whose rollouts sleep.
  */
 import { forecastRun, idealMakespan, inOrder, makespan } from '@swefarm/runs';
-import { type Farm, loadConfig, newId, openFarm, Result, type RunRecord } from '@swefarm/shared';
+import { type Farm, loadConfig, NO_SECONDS, newId, openFarm, type RunRecord } from '@swefarm/shared';
+import { bareResult } from '@swefarm/testkit';
 import { type BenchEnvironment, openEnvironment } from './farm.ts';
 import { measureRealSteps, type RealSteps } from './order/real.ts';
 import { drawSteps, named, recordOf, SHARE_OF_INSTANCE } from './order/steps.ts';
@@ -87,8 +88,8 @@ async function simulateStep(
     farms.map(async ({ nodes, slots: each }) => {
       const slots = nodes * each;
       const registry = { list: async () => [{ slots, paused: null }] } as unknown as Farm['registry'];
-      const { seconds } = await forecastRun({ history: farm.history, registry }, run, instances);
-      const { expected = 0, low = 0, high = 0 } = seconds ?? {};
+      const forecast = await forecastRun({ history: farm.history, registry }, run, instances);
+      const { expected = 0, low = 0, high = 0 } = forecast?.seconds ?? {};
       const ideal = idealMakespan(given, slots);
       const times = { given: makespan(given, slots), longest: makespan(longest, slots) };
       return { ...times, ideal, expected, low, high, bound: Math.max(...given) >= ideal };
@@ -97,25 +98,9 @@ async function simulateStep(
 }
 
 async function commitSeconds(farm: Farm, run: RunRecord, instance_id: string, index: number, agent: number) {
-  const none = { queued: 0, image: 0, sandbox: 0, model: 0, command: 0, patch: 0, evaluation: 0 };
-  const result = Result.parse({
-    ...{
-      format: 'swefarm-result-1',
-      run_id: run.run_id,
-      rollout_id: `${run.run_id}.${instance_id}.${index}`,
-    },
-    ...{ instance_id, family: 'custom', rollout_index: index, attempt: 1, worker: 'w', node: 'n' },
-    ...{
-      runtime: 'host',
-      outcome: 'judged',
-      resolved: true,
-      reward: 1,
-      reward_row: 'judged',
-      claim: newId(),
-    },
-    ...{ reward_table: 'default:x', turns: 1, exit_status: 'submitted', failure: null, facts: null },
-    ...{ tokens: { prompt: 1, completion: 1 }, policy_version: null, artifact: null, finished_at: 1 },
-    seconds: { ...none, agent, total: agent },
+  const result = bareResult({
+    ...{ run_id: run.run_id, instance_id, family: 'custom', rollout_index: index, claim: newId() },
+    seconds: { ...NO_SECONDS, agent, total: agent },
   });
   await farm.commit(run, result);
 }

@@ -14,6 +14,7 @@ import {
   type Recorder,
 } from '@swefarm/recorder';
 import { AgentCard, type Message } from '@swefarm/shared';
+import { bareTrajectory } from '@swefarm/testkit';
 import { table } from './print.ts';
 import type { Conversation } from './recorderclient.thread.ts';
 import { median, rounded } from './statistics.ts';
@@ -159,10 +160,10 @@ function openEndpoint(conversation: Conversation): Opened {
     openLine: () => readyLine(conversation),
     policy: { requireTokens: true, experts: 'drop', tokenMode: 'token-in' },
     card: CARD,
-    limits: { turns: 10_000, answerTokens: null, cost: null, malformedInARow: 3 },
+    limits: { turns: 10_000, answerTokens: null, cost: null, malformedInARow: 3, wholePrompts: 10_000 },
     trainLines: 'all',
     key: KEY,
-    trajectory: { ...EMPTY, messages: [], turns: [] },
+    trajectory: bareTrajectory({ token_mode: 'token-in', model: null, exit_status: null }),
     onTurn: () => undefined,
     signal: new AbortController().signal,
   });
@@ -173,13 +174,6 @@ function openEndpoint(conversation: Conversation): Opened {
       await closed(server, async () => await recorder[Symbol.asyncDispose]()),
   };
 }
-const EMPTY = {
-  format: 'swefarm-trajectory-1',
-  token_mode: 'token-in',
-  model: null,
-  endpoint: null,
-  exit_status: null,
-} as const;
 const CARD = AgentCard.parse({
   ...{ card: 1, name: 'bench', version: '1', description: 'A client of the benchmark.' },
   ...{ bundle: { name: 'bench' }, needs: { libc: 'none' }, api: { dialects: ['chat'] }, command: ['bench'] },

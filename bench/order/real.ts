@@ -81,7 +81,7 @@ async function takeStep(
   const record = recordOf(instances.length, size.group, flags);
   // A worker pauses while other work on the machine delays its event loop.
   await until(async () => (await farm.registry.list()).some(({ paused }) => paused === null), PATIENCE);
-  const { seconds: forecast } = await forecastRun(farm, record, instances);
+  const forecast = (await forecastRun(farm, record, instances))?.seconds ?? null;
   const from = Date.now();
   await submit(farm, { record, instances });
   const results = await collect(farm, record.run_id, instances.length * size.group);

@@ -1,5 +1,6 @@
 /** Options of a recorder for tests. */
-import { AgentCard, type ToolDefinition, type Trajectory } from '@swefarm/shared';
+import { AgentCard, type ToolDefinition } from '@swefarm/shared';
+import { bareTrajectory } from '@swefarm/testkit';
 import type { RecorderOptions } from '../src/index.ts';
 import type { ScriptedPolicy } from './scriptedpolicy.ts';
 
@@ -24,15 +25,9 @@ export const card = (api: Api = {}, more: Record<string, unknown> = {}): AgentCa
     ...more,
   });
 
-export const BEFORE: Trajectory = {
-  format: 'swefarm-trajectory-1',
-  token_mode: 'token-in',
-  model: 'toy-model',
-  endpoint: 'http://policy',
-  messages: [],
-  turns: [],
-  exit_status: null,
-};
+export const BEFORE = bareTrajectory({
+  ...{ token_mode: 'token-in', model: 'toy-model', endpoint: 'http://policy', exit_status: null },
+});
 
 /** Returns options without limits; `more` replaces fields. */
 export function recorderOptions(

@@ -142,6 +142,7 @@ export {
   DryRunMark,
   InstalledAgent,
   isTruncated,
+  NO_SECONDS,
   Outcome,
   Replay,
   Result,

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
+import { bareArtifact } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, test } from 'vitest';
 import { encodeArtifact, isArtifactGone, openFarm, readArtifactFile } from '../src/index.ts';
@@ -64,11 +65,7 @@ test('both stores are read by locator; missing artifacts have a code', async () 
   const config = testConfig({ artifacts: `dir:${dir}` });
   await using inDirectory = await openFarm(config, 'worker');
   await using inRedis = await openFarm({ ...config, artifacts: 'redis:' }, 'worker');
-  const content = {
-    ...({ format: 'swefarm-artifact-1', rollout_id: 'r.i.0', attempt: 1, instance_id: 'i' } as const),
-    patch: 'p',
-    ...{ trajectory: null, report: null, test_log: null, eval_script: null, failure_detail: null },
-  };
+  const content = bareArtifact({ patch: 'p' });
   const blob = await encodeArtifact(content);
   const file = await inDirectory.artifacts.put('r.i.0', nth(1), blob);
   const key = await inRedis.artifacts.put('r.i.0', nth(1), blob);

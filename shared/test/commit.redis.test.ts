@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { openFarm } from '../src/index.ts';
-import { keysOf, testConfig, testFarm, testInstance, testResult, testRun } from './farm.ts';
+import { keysOf, openRun, testConfig, testInstance, testResult, testRun } from './farm.ts';
 
 test('a thousand concurrent commits of the same ids leave exactly one result each', async () => {
   const config = testConfig();
@@ -65,9 +65,7 @@ test('a repeated commit of the winner is committed; an expired run accepts none'
 });
 
 test('an unreadable result is refused before a write', async () => {
-  await using farm = await testFarm();
-  const run = testRun();
-  await farm.runs.create(run, [testInstance()]);
+  const { farm, run } = await openRun();
   const whole = testResult(run.run_id, 0);
   const odd: Record<string, unknown>[] = [
     { tokens: { prompt: 100.5, completion: 1 } },
@@ -88,9 +86,7 @@ test('an unreadable result is refused before a write', async () => {
 });
 
 test('failures and cancelled rollouts are counted apart and are not usable', async () => {
-  await using farm = await testFarm();
-  const run = testRun();
-  await farm.runs.create(run, [testInstance()]);
+  const { farm, run } = await openRun();
   const none = { resolved: null, reward: null, exit_status: null } as const;
   const failure = { stage: 'policy', class: 'policy_slow', message: 'm', attempts: 2 } as const;
   await farm.commit(run, testResult(run.run_id, 0, { ...none, outcome: 'failed', failure }));
@@ -109,9 +105,7 @@ test('failures and cancelled rollouts are counted apart and are not usable', asy
 });
 
 test('reading continues at its cursor, waits for results, and stops at an abort', async () => {
-  await using farm = await testFarm();
-  const run = testRun();
-  await farm.runs.create(run, [testInstance()]);
+  const { farm, run } = await openRun();
   await farm.commit(run, testResult(run.run_id, 0));
   const first = await farm.results.read(run.run_id, '0', { count: 1 });
   expect(first.results).toHaveLength(1);

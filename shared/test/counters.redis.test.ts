@@ -9,7 +9,17 @@ import {
   vitalFamilies,
 } from '../src/index.ts';
 import { MODEL_LIMIT, VERSION_WINDOW } from '../src/metrics/outcomes.ts';
-import { claimed, nth, testConfig, testFarm, testInstance, testResult, testRun, testWorker } from './farm.ts';
+import {
+  claimed,
+  nth,
+  openRun,
+  testConfig,
+  testFarm,
+  testInstance,
+  testResult,
+  testRun,
+  testWorker,
+} from './farm.ts';
 
 const NONE = { resolved: null, reward: null, exit_status: null } as const;
 
@@ -90,9 +100,7 @@ test('outcomes, attempts, groups and findings are counted once', async () => {
 });
 
 test('only the policy versions that committed last have counters', async () => {
-  await using farm = await testFarm();
-  const run = testRun({ kind: 'training', group_size: 100 });
-  await farm.runs.create(run, [testInstance()]);
+  const { farm, run } = await openRun({ kind: 'training', group_size: 100 });
   const versions = Array.from({ length: VERSION_WINDOW + 3 }, (_, n) => `step-${n}`);
   for (const [index, policy_version] of versions.entries()) {
     await farm.commit(run, testResult(run.run_id, index, { policy_version }));
@@ -157,9 +165,7 @@ test('a vanished worker is counted as lost once; one that deregisters is not', a
 });
 
 test('a number without a verdict is counted as scored, not as unresolved', async () => {
-  await using farm = await testFarm();
-  const run = testRun({ kind: 'training' });
-  await farm.runs.create(run, [testInstance()]);
+  const { farm, run } = await openRun({ kind: 'training' });
   for (const [index, reward] of [0.25, -1.5, 0.75].entries())
     await farm.commit(run, testResult(run.run_id, index, { resolved: null, reward }));
   await farm.commit(run, testResult(run.run_id, 3, { resolved: null, reward: null }));

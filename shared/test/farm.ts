@@ -1,15 +1,17 @@
 /** Makes farms with their own prefix, records and results, for tests with a real Redis. */
-import { bareInstance, bareRun } from '@swefarm/testkit';
-import { expect } from 'vitest';
+import { bareInstance, bareResult, bareRun } from '@swefarm/testkit';
+import { expect, onTestFinished } from 'vitest';
 import type { CommonConfig } from '../src/config/keys.ts';
 import {
   type AttemptName,
   type Farm,
   type Instance,
   loadConfig,
+  NO_SECONDS,
   newId,
   openFarm,
-  Result,
+  type Result,
+  type RunRecord,
   type WorkerRecord,
 } from '../src/index.ts';
 
@@ -43,6 +45,16 @@ export const testRun = bareRun;
 export const testInstance = (instance_id = 'a__b.c-1'): Instance =>
   bareInstance({ instance_id, problem_statement: 'ü '.repeat(2000) });
 
+/** Opens a farm, until the test ends, with a run of one instance. `id`: id of a rollout. */
+export async function openRun(change: Partial<RunRecord> = {}) {
+  const farm = await testFarm();
+  onTestFinished(() => farm[Symbol.asyncDispose]());
+  const run = testRun(change);
+  await farm.runs.create(run, [testInstance()]);
+  const id = (index: number): string => `${run.run_id}.a__b.c-1.${index}`;
+  return { farm, run, id };
+}
+
 export const testWorker = (change: Partial<WorkerRecord> = {}): WorkerRecord => ({
   worker: 'w',
   node: 'n',
@@ -55,45 +67,13 @@ export const testWorker = (change: Partial<WorkerRecord> = {}): WorkerRecord => 
   ...change,
 });
 
-export function testResult(run_id: string, index: number, change: Partial<Result> = {}): Result {
-  const instance_id = change.instance_id ?? 'a__b.c-1';
-  return Result.parse({
-    format: 'swefarm-result-1',
-    run_id,
-    rollout_id: `${run_id}.${instance_id}.${index}`,
-    instance_id,
-    rollout_index: index,
-    attempt: 1,
-    worker: 'w1',
-    node: 'n1',
-    runtime: 'rootfs',
-    outcome: 'judged',
-    resolved: true,
-    reward: 1,
-    reward_row: 'judged',
-    reward_table: 'default:cd',
-    turns: 7,
-    exit_status: 'submitted',
-    failure: null,
-    facts: null,
+export const testResult = (run_id: string, index: number, change: Partial<Result> = {}): Result =>
+  bareResult({
+    ...{ run_id, instance_id: 'a__b.c-1', rollout_index: index, reward_row: 'judged', turns: 7 },
     tokens: { prompt: 100, completion: 10 },
-    policy_version: null,
-    seconds: {
-      queued: 0.1234567,
-      image: 0,
-      sandbox: 0,
-      agent: 1,
-      model: 0,
-      command: 0,
-      patch: 0,
-      evaluation: 0,
-      total: 2,
-    },
-    artifact: null,
-    finished_at: 1,
+    seconds: { ...NO_SECONDS, queued: 0.1234567, agent: 1, total: 2 },
     ...change,
   });
-}
 
 /** Expects that a promise rejects with an error of this code, and with a message that matches. */
 export const refused = (promise: Promise<unknown>, code: string, message = /^/) =>

@@ -1,22 +1,12 @@
 /** All calls of the farm, with the roles that may make them and the objects for them. */
+import { bareArtifact } from '@swefarm/testkit';
 import { expect } from 'vitest';
 import { encodeArtifact, type Farm, newId, type RunRecord, Secret } from '../src/index.ts';
 import type { FarmRole } from '../src/redis/connect.ts';
 import { nth, testInstance, testResult, testRun, testWorker } from './farm.ts';
 
 const ITEM = 'a__b.c-1';
-const ARTIFACT = {
-  format: 'swefarm-artifact-1',
-  rollout_id: 'r.i.0',
-  attempt: 1,
-  instance_id: 'i',
-  trajectory: null,
-  patch: null,
-  report: null,
-  test_log: null,
-  eval_script: null,
-  failure_detail: null,
-} as const;
+const ARTIFACT = bareArtifact();
 
 /** The objects for one call of the farm: a run with a claimed rollout, a session, and a call at a gateway. */
 export type World = {

@@ -1,13 +1,11 @@
 import { expect, test } from 'vitest';
-import { claimed, nth, testFarm, testInstance, testResult, testRun } from './farm.ts';
+import { claimed, nth, openRun, testFarm, testInstance, testResult, testRun } from './farm.ts';
 
 const BY = { worker: 'w1', node: 'n1' };
 
 test('attempts are numbered, and the first end of an attempt is final', async () => {
-  await using farm = await testFarm();
-  const run = testRun();
-  await farm.runs.create(run, [testInstance()]);
-  const id = `${run.run_id}.a__b.c-1.0`;
+  const { farm, id: idOf } = await openRun();
+  const id = idOf(0);
   const first = await farm.journal.claim(id, BY);
   const claim = first.status === 'claimed' ? first.claim : '';
   expect(first).toEqual({
@@ -40,11 +38,8 @@ test('attempts are numbered, and the first end of an attempt is final', async ()
 });
 
 test('a hundred concurrent claims get a hundred numbers', async () => {
-  await using farm = await testFarm();
-  const run = testRun();
-  await farm.runs.create(run, [testInstance()]);
-  const id = `${run.run_id}.a__b.c-1.0`;
-  const claims = await Promise.all(Array.from({ length: 100 }, () => farm.journal.claim(id, BY)));
+  const { farm, id } = await openRun();
+  const claims = await Promise.all(Array.from({ length: 100 }, () => farm.journal.claim(id(0), BY)));
   expect(new Set(claims.map((claim) => claim.status === 'claimed' && claim.attempt)).size).toBe(100);
 });
 
@@ -65,10 +60,7 @@ test('a claim reports a commit, a cancellation and an expired run', async () => 
 });
 
 test('an attempt stops if another one claimed or committed; a lost claim is restored', async () => {
-  await using farm = await testFarm();
-  const run = testRun({ group_size: 8 });
-  await farm.runs.create(run, [testInstance()]);
-  const id = (index: number): string => `${run.run_id}.a__b.c-1.${index}`;
+  const { farm, run, id } = await openRun({ group_size: 8 });
   const attempts = await Promise.all([0, 1, 2, 3].map((index) => claimed(farm, id(index))));
   const running = attempts.map((attempt, index) => ({ rollout_id: id(index), ...attempt }));
   await claimed(farm, id(1), 'w2');
@@ -89,10 +81,7 @@ test('an attempt stops if another one claimed or committed; a lost claim is rest
 });
 
 test('retried rollouts are uncommitted ones with several attempts', async () => {
-  await using farm = await testFarm();
-  const run = testRun({ group_size: 600 });
-  await farm.runs.create(run, [testInstance()]);
-  const id = (index: number): string => `${run.run_id}.a__b.c-1.${index}`;
+  const { farm, run, id } = await openRun({ group_size: 600 });
   expect(await farm.journal.readRetried(run.run_id)).toEqual(new Map());
   await Promise.all(Array.from({ length: 600 }, (_, index) => farm.journal.claim(id(index), BY)));
   for (const index of [7, 8]) await farm.journal.claim(id(index), { worker: 'w2', node: 'n2' });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { openFarm, PolicyConfig, Secret } from '../src/index.ts';
-import { keysOf, nth, testConfig, testFarm, testInstance, testResult, testRun } from './farm.ts';
+import { keysOf, nth, openRun, testConfig, testFarm, testInstance, testResult, testRun } from './farm.ts';
 
 test('a run, its instances and patches are read as written', async () => {
   await using farm = await testFarm();
@@ -14,9 +14,7 @@ test('a run, its instances and patches are read as written', async () => {
 });
 
 test('creating a run again changes nothing; another run with its id is refused', async () => {
-  await using farm = await testFarm();
-  const run = testRun();
-  await farm.runs.create(run, [testInstance()]);
+  const { farm, run } = await openRun();
   await farm.commit(run, testResult(run.run_id, 0));
   await farm.runs.create({ ...run, created_at: '2026-02-02T00:00:00.000Z' }, [
     testInstance(),

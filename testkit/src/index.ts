@@ -31,7 +31,17 @@ export { type ScriptedPolicy, type ScriptedPolicyOptions, startScriptedPolicy } 
 export { loadTokenizer, type Tokenizer } from './policy/tokenizer.ts';
 export { startRegistry } from './registry.ts';
 export { commitTree, writeTree } from './repository.ts';
-export { bareFacts, bareInstance, bareRun, printingScript } from './results/bare.ts';
+export {
+  bareArtifact,
+  bareFacts,
+  bareInstance,
+  bareReport,
+  bareResult,
+  bareRun,
+  bareTrajectory,
+  bareTurn,
+  printingScript,
+} from './results/bare.ts';
 export { type MadeRun, type MadeRunOptions, makeRun } from './results/made.ts';
 export { oddJson, oddTree } from './results/odd.ts';
 export { plantResult, rawRedis } from './results/raw.ts';

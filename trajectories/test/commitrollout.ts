@@ -9,18 +9,13 @@ import {
   type RunRecord,
   type Trajectory,
 } from '@swefarm/shared';
+import { bareArtifact, bareTrajectory } from '@swefarm/testkit';
 import { aResult } from './result.ts';
 
 /** A trajectory without turns. */
-const NO_ANSWERS: Trajectory = {
-  format: 'swefarm-trajectory-1',
-  token_mode: null,
-  model: null,
-  endpoint: null,
-  messages: [{ role: 'user', content: 'Fix it.\u001b[31m' }],
-  turns: [],
-  exit_status: 'submitted',
-};
+const NO_ANSWERS = bareTrajectory({
+  ...{ token_mode: null, model: null, messages: [{ role: 'user', content: 'Fix it.\u001b[31m' }] },
+});
 
 /** Claims a rollout, stores its artifact, and commits its result; does nothing if the claim is refused. */
 export async function commitRollout(
@@ -34,21 +29,13 @@ export async function commitRollout(
   const { instanceId, index } = parseRolloutId(rolloutId);
   const claim = await farm.journal.claim(rolloutId, { worker: 'fake', node: 'here' });
   if (claim.status !== 'claimed') return;
-  const blob = await encodeArtifact({
-    format: 'swefarm-artifact-1',
-    rollout_id: rolloutId,
-    attempt: claim.attempt,
-    instance_id: instanceId,
-    trajectory: {
-      ...trajectory,
-      ...(record.policy ? { sampling: effectiveSampling(record.policy) } : {}),
-    },
-    patch: `patch of ${rolloutId}`,
-    report,
-    test_log: null,
-    eval_script: null,
-    failure_detail: null,
-  });
+  const sampling = record.policy ? { sampling: effectiveSampling(record.policy) } : {};
+  const blob = await encodeArtifact(
+    bareArtifact({
+      ...{ rollout_id: rolloutId, attempt: claim.attempt, instance_id: instanceId, report },
+      ...{ trajectory: { ...trajectory, ...sampling }, patch: `patch of ${rolloutId}` },
+    }),
+  );
   const artifact = await farm.artifacts.put(rolloutId, claim, blob);
   await farm.commit(
     record,

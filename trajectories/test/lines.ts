@@ -1,5 +1,6 @@
 /** Trajectories of several lines for tests. Each sampled token id occurs once in a rollout; ids of prompts are negative. */
 import type { Line, LineKind, Message, Trajectory, Turn } from '@swefarm/shared';
+import { bareTrajectory, bareTurn } from '@swefarm/testkit';
 import fc from 'fast-check';
 
 /** One turn: number of new tokens of the prompt, and of sampled tokens. `cut`: tokens that the prompt drops from the history. */
@@ -19,10 +20,7 @@ export function trajectoryOfLines([main, ...others]: readonly LinePlan[]): Traje
   const turnOf = (plan: TurnPlan, state: State, message: number): Turn => {
     const prefix = Math.max(0, state.length - (plan.cut ?? 0));
     const generation = Int32Array.from({ length: plan.sampled }, () => next++);
-    const turn: Turn = {
-      message,
-      finish_reason: 'stop',
-      model_seconds: 1,
+    const turn = bareTurn(message, {
       usage: { prompt_tokens: prefix + plan.suffix, completion_tokens: plan.sampled },
       policy_version: { start: 'w1', end: 'w1' },
       request: { dialect: 'chat', matched: prefix === 0 ? 'first' : 'continued', delivered: true },
@@ -32,8 +30,7 @@ export function trajectoryOfLines([main, ...others]: readonly LinePlan[]): Traje
         generation,
         log_probs: Float32Array.from(generation, (id) => -id / 8),
       },
-      commands: [],
-    };
+    });
     state.length = prefix + plan.suffix + plan.sampled;
     return turn;
   };
@@ -67,11 +64,11 @@ export function trajectoryOfLines([main, ...others]: readonly LinePlan[]): Traje
       masked: MASKED.has(line.kind) ? (line.kind as Line['masked']) : null,
     }),
   );
-  return {
-    ...{ format: 'swefarm-trajectory-1', token_mode: 'token-in', model: 'm', endpoint: 'http://p' },
-    ...{ messages: first?.messages ?? [], turns: first?.turns ?? [], exit_status: 'submitted' },
+  return bareTrajectory({
+    ...{ token_mode: 'token-in', endpoint: 'http://p' },
+    ...{ messages: first?.messages ?? [], turns: first?.turns ?? [] },
     ...(lines.length === 0 ? {} : { lines }),
-  };
+  });
 }
 
 const MASKED: ReadonlySet<LineKind> = new Set(['side', 'abandoned', 'foreign']);

@@ -3,7 +3,14 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLog, type Farm, freePort, loadConfig, newId, openFarm } from '@swefarm/shared';
-import { bareFacts, bareInstance, bareRun, startRedis, type TestRedis } from '@swefarm/testkit';
+import {
+  bareFacts,
+  bareInstance,
+  bareRun,
+  bareTrajectory,
+  startRedis,
+  type TestRedis,
+} from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { Judged, Task } from '../src/rollout/context.ts';
@@ -79,10 +86,7 @@ const REFUSALS: Refusal[] = [
 
 /** The trace of a rollout that was judged with reward 1. */
 function judge(task: Task): Judged {
-  const trajectory = {
-    ...{ format: 'swefarm-trajectory-1' as const, token_mode: null, model: 'm', endpoint: 'e' },
-    ...{ messages: [], turns: [], exit_status: 'submitted' as const },
-  };
+  const trajectory = bareTrajectory({ token_mode: null, endpoint: 'e' });
   const facts = bareFacts();
   Object.assign(task.trace, { trajectory, patch: 'a patch', facts });
   return { facts, reward: 1, row: 'evaluated', resolved: true };

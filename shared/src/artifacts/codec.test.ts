@@ -1,21 +1,11 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
+import { bareArtifact, bareTrajectory } from '@swefarm/testkit';
 import { describe, expect, test } from 'vitest';
 import type { Line, Turn, TurnExperts } from '../records/trajectory.ts';
 import { type ArtifactContent, decodeArtifact, encodeArtifact } from './codec.ts';
 import { inPieces } from './pieces.ts';
 
-const EMPTY: ArtifactContent = {
-  format: 'swefarm-artifact-1',
-  rollout_id: 'r.i.0',
-  attempt: 1,
-  instance_id: 'i',
-  trajectory: null,
-  patch: null,
-  report: null,
-  test_log: null,
-  eval_script: null,
-  failure_detail: null,
-};
+const EMPTY = bareArtifact();
 
 /** Returns a generator of random numbers with this seed. */
 function randomFrom(seed: number): () => number {
@@ -76,16 +66,12 @@ describe('encoded content is decoded unchanged', () => {
       patch: text(),
       test_log: text(),
       trajectory: {
-        format: 'swefarm-trajectory-1',
-        token_mode: 'echo',
-        model: text(),
-        endpoint: null,
+        ...bareTrajectory({ token_mode: 'echo', model: text() }),
         messages: [
           { role: 'user', content: text() },
           { role: 'assistant', content: '{"dtype":"int32","base64":"AAAA"}', reasoning_content: text() },
         ],
         turns: Array.from({ length: Math.floor(random() * 6) }, () => randomTurn(random)),
-        exit_status: 'submitted',
         ...(random() < 0.5 ? {} : { line: 'L1', lines: randomLines(random, text) }),
       },
     };

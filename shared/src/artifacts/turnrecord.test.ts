@@ -1,5 +1,6 @@
+import { bareTrajectory, bareTurn } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import type { Trajectory } from '../records/trajectory.ts';
+import type { Turn } from '../records/trajectory.ts';
 import {
   decodeTurns,
   encodeTurns,
@@ -9,26 +10,21 @@ import {
   textOfTurns,
 } from './turnrecord.ts';
 
-const turn = (message: number, id: number): Trajectory['turns'][number] => ({
-  ...{ message, finish_reason: 'stop', model_seconds: 2, usage: null },
-  policy_version: { start: '1', end: '2' },
-  tokens: {
-    prefix_length: 0,
-    prompt_suffix: Int32Array.of(id, 2),
-    generation: Int32Array.of(3),
-    log_probs: Float32Array.of(-0.5),
-  },
-  commands: [{ command: 'ls', exit_code: id, seconds: 1, output_bytes: 1, note: null }],
-});
+const turn = (message: number, id: number): Turn =>
+  bareTurn(message, {
+    model_seconds: 2,
+    policy_version: { start: '1', end: '2' },
+    tokens: {
+      prefix_length: 0,
+      prompt_suffix: Int32Array.of(id, 2),
+      generation: Int32Array.of(3),
+      log_probs: Float32Array.of(-0.5),
+    },
+    commands: [{ command: 'ls', exit_code: id, seconds: 1, output_bytes: 1, note: null }],
+  });
 
-const trajectory: Trajectory = {
-  ...{
-    format: 'swefarm-trajectory-1',
-    token_mode: 'token-in',
-    model: 'm',
-    endpoint: null,
-    exit_status: null,
-  },
+const trajectory = bareTrajectory({
+  ...{ token_mode: 'token-in', exit_status: null },
   messages: [
     { role: 'system', content: 's' },
     { role: 'user', content: 'u' },
@@ -38,7 +34,7 @@ const trajectory: Trajectory = {
     { role: 'user', content: 'not yet answered' },
   ],
   turns: [turn(2, 0), turn(4, 1)],
-};
+});
 
 test('a record of several appends is read as written', async () => {
   const [first, second] = recordedTurns(trajectory, 2);

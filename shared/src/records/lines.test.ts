@@ -1,13 +1,10 @@
+import { bareTurn as turn } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { allAnswers, allTurns, lastMainTurn, linesOf, ownTurns } from './lines.ts';
-import type { Line, Message, ToolDefinition, Trajectory, Turn } from './trajectory.ts';
+import type { Line, Message, ToolDefinition, Trajectory } from './trajectory.ts';
 
 const ask = (content: string): Message => ({ role: 'user', content });
 const say = (content: string): Message => ({ role: 'assistant', content });
-const turn = (message: number): Turn => ({
-  ...{ message, finish_reason: 'stop', model_seconds: 0, usage: null, tokens: null, commands: [] },
-  policy_version: { start: null, end: null },
-});
 const BASH: ToolDefinition = {
   type: 'function',
   function: { name: 'bash', description: '', parameters: {} },

@@ -35,6 +35,11 @@ export const Seconds = z.object({
 });
 export type Seconds = z.infer<typeof Seconds>;
 
+/** The durations of an attempt in which nothing happened. */
+export const NO_SECONDS: Seconds = {
+  ...{ queued: 0, image: 0, sandbox: 0, agent: 0, model: 0, command: 0, patch: 0, evaluation: 0, total: 0 },
+};
+
 const TestCount = z.object({ success: z.number().int(), failure: z.number().int() });
 
 /** The facts from which the reward table computes the reward; the reward depends on no other data. */

@@ -1,5 +1,16 @@
-/** Minimal runs, instances and reward facts for tests of the code that uses them. */
-import { Instance, newId, type RewardFacts, RunRecord } from '@swefarm/shared';
+/** Minimal records for tests of the code that uses them; `change` replaces fields. */
+import {
+  type ArtifactContent,
+  Instance,
+  NO_SECONDS,
+  newId,
+  type Report,
+  Result,
+  type RewardFacts,
+  RunRecord,
+  type Trajectory,
+  type Turn,
+} from '@swefarm/shared';
 
 export const bareRun = (change: Partial<RunRecord> = {}): RunRecord =>
   RunRecord.parse({
@@ -43,6 +54,58 @@ export const bareFacts = (change: Partial<RewardFacts> = {}): RewardFacts => ({
   gold_healthy: null,
   gold_time_share: null,
   ungraded: false,
+  ...change,
+});
+
+/** A resolved rollout. The default of `rollout_id` has run, instance and index of `change`. */
+export function bareResult(change: Partial<Result> = {}): Result {
+  const { run_id = 'r1', instance_id = 'a__b-1', rollout_index = 0 } = change;
+  return Result.parse({
+    ...{ format: 'swefarm-result-1', run_id, instance_id, rollout_index, attempt: 1 },
+    rollout_id: `${run_id}.${instance_id}.${rollout_index}`,
+    ...{ worker: 'w1', node: 'n1', runtime: 'rootfs' },
+    ...{ outcome: 'judged', resolved: true, reward: 1, reward_row: 'resolved', reward_table: 'default:cd' },
+    ...{ turns: 12, exit_status: 'submitted', failure: null, facts: null },
+    ...{ tokens: { prompt: 10, completion: 5 }, policy_version: null },
+    seconds: {
+      ...NO_SECONDS,
+      sandbox: 1,
+      agent: 5,
+      model: 3,
+      command: 2,
+      patch: 0.1,
+      evaluation: 4,
+      total: 10,
+    },
+    ...{ artifact: null, finished_at: 1 },
+    ...change,
+  });
+}
+
+export const bareReport = (change: Partial<Report> = {}): Report => ({
+  ...{ format: 'swefarm-report-1', instance_id: 'a__b-1', patch_state: 'applied', evaluation: 'completed' },
+  ...{ resolved: true, tests_status: null, status_map: null, applied_with: 'git apply', test_exit_code: 0 },
+  ...{ grader: 'swebench-4.1.0', parser: 'pytest', image_digest: null },
+  trust: { level: 'clean', reasons: [] },
+  ...change,
+});
+
+/** The turn whose answer is message number `message`: without ids and commands. */
+export const bareTurn = (message: number, change: Partial<Turn> = {}): Turn => ({
+  ...{ message, finish_reason: 'stop', model_seconds: 1, usage: null, tokens: null, commands: [] },
+  policy_version: { start: null, end: null },
+  ...change,
+});
+
+export const bareTrajectory = (change: Partial<Trajectory> = {}): Trajectory => ({
+  ...{ format: 'swefarm-trajectory-1', token_mode: 'text', model: 'm', endpoint: null, messages: [] },
+  ...{ turns: [], exit_status: 'submitted' },
+  ...change,
+});
+
+export const bareArtifact = (change: Partial<ArtifactContent> = {}): ArtifactContent => ({
+  ...{ format: 'swefarm-artifact-1', rollout_id: 'r.i.0', attempt: 1, instance_id: 'i', trajectory: null },
+  ...{ patch: null, report: null, test_log: null, eval_script: null, failure_detail: null },
   ...change,
 });
 

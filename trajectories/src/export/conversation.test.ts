@@ -1,16 +1,13 @@
 /** Which actions of an answer exports show: those that the agent ran. */
 import type { CommandRecord, Message, Turn } from '@swefarm/shared';
+import { bareTurn } from '@swefarm/testkit';
 import { describe, expect, test } from 'vitest';
 import { conversationOf, templateMessage } from './conversation.ts';
 
 const ranOf = (command: string): CommandRecord => ({
   ...{ command, exit_code: 0, seconds: 0, output_bytes: 0, note: null },
 });
-const turnOf = (...commands: string[]): Turn => ({
-  ...{ message: 0, finish_reason: 'stop', model_seconds: 0, usage: null, tokens: null },
-  policy_version: { start: null, end: null },
-  commands: commands.map(ranOf),
-});
+const turnOf = (...commands: string[]): Turn => bareTurn(0, { commands: commands.map(ranOf) });
 const read = (message: Message, turn: Turn | null) => {
   const { steps } = conversationOf({ messages: [message], turns: turn ? [turn] : [] });
   const { calls = [], ran = [], thought } = steps[0] ?? {};

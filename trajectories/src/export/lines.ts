@@ -1,5 +1,13 @@
 /** Selects the lines of a rollout that an export writes, and counts the others. */
-import { linesOf, type Message, ownTurns, type Trajectory, type WholeLine } from '@swefarm/shared';
+import {
+  linesOf,
+  type Message,
+  ownTurns,
+  type Result,
+  type Trajectory,
+  type Turn,
+  type WholeLine,
+} from '@swefarm/shared';
 
 /** `main`: the main line only. `all`: every line that is trained on. */
 export type LineChoice = 'main' | 'all';
@@ -34,6 +42,13 @@ export const sampledTokens = (line: WholeLine): number =>
     (sum, { tokens, usage }) => sum + (tokens?.generation.length ?? usage?.completion_tokens ?? 0),
     0,
   );
+
+/** Returns the sums of the tokens that the endpoint reported; a turn without usage counts as none. */
+export function usageOf(turns: readonly (Turn | null)[]): Result['tokens'] {
+  const sum = (key: 'prompt_tokens' | 'completion_tokens'): number =>
+    turns.reduce((total, turn) => total + (turn?.usage?.[key] ?? 0), 0);
+  return { prompt: sum('prompt_tokens'), completion: sum('completion_tokens') };
+}
 
 /** Facts of a line in exported rows. `shared_turns`: turns at its start that another line has. */
 export const lineFacts = ({ id, kind, from, shared }: WholeLine) => ({

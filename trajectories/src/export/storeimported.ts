@@ -6,6 +6,7 @@ import {
   type ArtifactContent,
   ExitStatus,
   encodeArtifact,
+  NO_SECONDS,
   type Result,
   type RewardFacts,
   rolloutId,
@@ -15,6 +16,7 @@ import { encodeLine, type OutputLine, outputLine } from '../output/line.ts';
 import { rewardFields } from '../output/rewardfields.ts';
 import { openFolderTree } from './foldertree.ts';
 import type { ImportedRollout } from './importing.ts';
+import { usageOf } from './lines.ts';
 import { openTextFile } from './textfile.ts';
 
 export type ImportTarget = {
@@ -104,16 +106,10 @@ const carriedExit = (carried: ImportedRollout['carried']): RewardFacts['exit_sta
     .catch(null)
     .parse(carried?.exit_status ?? null);
 
-const NO_SECONDS: Result['seconds'] = {
-  ...{ queued: 0, image: 0, sandbox: 0, agent: 0, model: 0, command: 0, patch: 0, evaluation: 0, total: 0 },
-};
-
 function resultOf(rollout: ImportedRollout, run_id: string, rollout_id: string, index: number): Result {
   const { carried, trajectory, instance_id } = rollout;
   const facts = factsOf(rollout);
   const turns = trajectory?.turns ?? [];
-  const sum = (key: 'prompt_tokens' | 'completion_tokens'): number =>
-    turns.reduce((total, { usage }) => total + (usage?.[key] ?? 0), 0);
   return {
     format: 'swefarm-result-1',
     run_id,
@@ -132,7 +128,7 @@ function resultOf(rollout: ImportedRollout, run_id: string, rollout_id: string, 
     turns: carried?.line.turns ?? turns.length,
     exit_status: facts.exit_status,
     facts,
-    tokens: carried?.line.tokens ?? { prompt: sum('prompt_tokens'), completion: sum('completion_tokens') },
+    tokens: carried?.line.tokens ?? usageOf(turns),
     policy_version: carried?.policy_version ?? null,
     seconds: carried?.line.seconds ?? NO_SECONDS,
     artifact: null,

@@ -2,6 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { decodeArtifact, jsonText, type Message, type Trajectory, type Turn } from '@swefarm/shared';
+import { bareArtifact, bareTrajectory, bareTurn } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -60,23 +61,17 @@ function trajectoryOf(tools: boolean, steps: readonly StepFacts[]): Trajectory {
       messages.push({ role: 'assistant', content: `${text}${blocks}`, ...reasoning });
       messages.push({ role: 'user', content: seen });
     }
-    return {
-      message,
-      finish_reason: 'stop',
+    return bareTurn(message, {
       model_seconds: seconds,
       usage: { prompt_tokens: at, completion_tokens: at + 1 },
       policy_version: { start: `${at}`, end: null },
-      tokens: null,
       commands: commands.map((command) => ({
         ...{ command, exit_code: code, seconds, output_bytes: seen.length },
         note: code === null ? ('timed_out' as const) : null,
       })),
-    };
+    });
   });
-  return {
-    ...{ format: 'swefarm-trajectory-1', token_mode: 'text', model: 'm', endpoint: 'http://p' },
-    ...{ messages, turns, exit_status: 'submitted', sampling: { temperature: 0.5 } },
-  };
+  return bareTrajectory({ endpoint: 'http://p', messages, turns, sampling: { temperature: 0.5 } });
 }
 
 const trajectories = fc
@@ -87,11 +82,8 @@ const trajectories = fc
 
 function storedRollout(trajectory: Trajectory, patch: string, resolved: boolean): ExportedRollout {
   const result = aResult({ resolved, reward: Number(resolved), policy_version: '7' });
-  const content = {
-    ...{ format: 'swefarm-artifact-1' as const, rollout_id: result.rollout_id, attempt: 1 },
-    ...{ instance_id: result.instance_id, trajectory, patch, report: null },
-    ...{ test_log: null, eval_script: null, failure_detail: null },
-  };
+  const { rollout_id, instance_id } = result;
+  const content = bareArtifact({ rollout_id, instance_id, trajectory, patch });
   const report = aReport({ resolved });
   const line = { ...outputLine(result, { patch, report }), cost: 0.0625 };
   return exportedRollout({ line, content, sample: 0, instance: null, model: null, exportedBy: 'x' });

@@ -2,16 +2,12 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { encodeArtifact, type Farm } from '@swefarm/shared';
+import { bareArtifact } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, test } from 'vitest';
 import { artifactOfLine } from './artifact.ts';
 
-const EMPTY = {
-  format: 'swefarm-artifact-1' as const,
-  ...{ rollout_id: 'r.i.0', attempt: 1, instance_id: 'i' },
-  ...{ trajectory: null, patch: null, report: null, test_log: null, eval_script: null, failure_detail: null },
-};
-const artifactWith = (patch: string) => encodeArtifact({ ...EMPTY, patch });
+const artifactWith = (patch: string) => encodeArtifact(bareArtifact({ patch }));
 const noFarm = (): Promise<Farm> => Promise.reject(new Error('no farm is needed'));
 
 async function folder(name: string): Promise<string> {

@@ -1,4 +1,5 @@
 import type { Live, LiveRollout, LiveTurn, Trajectory } from '@swefarm/shared';
+import { bareTrajectory, bareTurn } from '@swefarm/testkit';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { startLive } from './live.ts';
@@ -38,26 +39,19 @@ function watched(limit = 3) {
   };
 }
 
-const turnsSoFar = (count: number): Trajectory => ({
-  format: 'swefarm-trajectory-1',
-  token_mode: 'text',
-  model: 'm',
-  endpoint: null,
-  messages: [
-    { role: 'system', content: 'rules' },
-    { role: 'user', content: 'problem' },
-    ...Array.from({ length: count }, (_, at) => [
-      { role: 'assistant' as const, content: `reply ${at}` },
-      { role: 'user' as const, content: `output ${at}` },
-    ]).flat(),
-  ],
-  turns: Array.from({ length: count }, (_, at) => ({
-    ...{ message: 2 + 2 * at, finish_reason: 'stop', model_seconds: 1, usage: null, commands: [] },
-    policy_version: { start: null, end: null },
-    tokens: null,
-  })),
-  exit_status: null,
-});
+const turnsSoFar = (count: number): Trajectory =>
+  bareTrajectory({
+    messages: [
+      { role: 'system', content: 'rules' },
+      { role: 'user', content: 'problem' },
+      ...Array.from({ length: count }, (_, at) => [
+        { role: 'assistant' as const, content: `reply ${at}` },
+        { role: 'user' as const, content: `output ${at}` },
+      ]).flat(),
+    ],
+    turns: Array.from({ length: count }, (_, at) => bareTurn(2 + 2 * at)),
+    exit_status: null,
+  });
 
 test('stages and turns are published in order and once; the first turn has the prompt', async () => {
   const { deps, marks, turns, ended } = watched();

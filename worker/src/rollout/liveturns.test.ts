@@ -1,17 +1,13 @@
-import type { Message, Trajectory, Turn } from '@swefarm/shared';
+import type { Message } from '@swefarm/shared';
+import { bareTrajectory, bareTurn as turnAt } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { createLiveTurns } from './liveturns.ts';
 
-const turnAt = (message: number): Turn => ({
-  ...{ message, finish_reason: 'stop', model_seconds: 1, usage: null, tokens: null, commands: [] },
-  policy_version: { start: null, end: null },
-});
 const say = (role: Message['role'], content: string): Message => ({ role, content });
 
 test('each turn of a line has the messages since the answer before, and is taken once', () => {
   const [first, second, forked] = [turnAt(1), turnAt(3), turnAt(1)];
-  const main: Trajectory = {
-    ...{ format: 'swefarm-trajectory-1', token_mode: 'text', model: 'm', endpoint: null, exit_status: null },
+  const main = bareTrajectory({
     messages: [say('user', 'q'), say('assistant', 'a'), say('user', 'b'), say('assistant', 'c')],
     turns: [first, second],
     lines: [
@@ -21,7 +17,7 @@ test('each turn of a line has the messages since the answer before, and is taken
         turns: [forked],
       },
     ],
-  };
+  });
   const turns = createLiveTurns(1, 10, () => 7);
   for (const turn of [first, second, forked]) turns.add(main, turn);
   const { turns: shown, giveBack } = turns.take();

@@ -3,6 +3,7 @@ import { findUnreadCall, parseUsage } from '@swefarm/policy';
 import {
   allAnswers,
   type Failure,
+  NO_SECONDS,
   type Outcome,
   type Result,
   type RunRecord,
@@ -11,7 +12,6 @@ import {
   type Trajectory,
   type UnreadCalls,
 } from '@swefarm/shared';
-import { NO_SECONDS } from './stages.ts';
 
 type Attempt = Pick<Result, 'rollout_id' | 'instance_id' | 'rollout_index' | 'attempt' | 'claim'>;
 type By = Pick<Result, 'worker' | 'node' | 'runtime' | 'finished_at'>;

@@ -1,17 +1,5 @@
 /** Measures the wall-clock seconds of each stage of an attempt. */
-import type { Seconds } from '@swefarm/shared';
-
-export const NO_SECONDS: Seconds = {
-  queued: 0,
-  image: 0,
-  sandbox: 0,
-  agent: 0,
-  model: 0,
-  command: 0,
-  patch: 0,
-  evaluation: 0,
-  total: 0,
-};
+import { NO_SECONDS, type Seconds } from '@swefarm/shared';
 
 export type Stage = Exclude<keyof Seconds, 'total'>;
 

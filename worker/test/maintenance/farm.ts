@@ -7,11 +7,10 @@ import {
   newId,
   openFarm,
   parseRolloutId,
-  type Result,
   type RunRecord,
   silentLog,
 } from '@swefarm/shared';
-import { bareInstance, bareRun } from '@swefarm/testkit';
+import { bareInstance, bareResult, bareRun } from '@swefarm/testkit';
 import { onTestFinished } from 'vitest';
 import { commitUnowned } from '../../src/maintenance/commitunowned.ts';
 import { allDuties } from '../../src/maintenance/duties.ts';
@@ -117,16 +116,11 @@ export async function endBy(
     return;
   }
   const { instanceId, index, runId } = parseRolloutId(id);
-  const zero = { queued: 0, image: 0, sandbox: 0, agent: 0, model: 0, command: 0, patch: 0, evaluation: 0 };
-  const result: Result = {
-    ...{ format: 'swefarm-result-1', run_id: runId, rollout_id: id, instance_id: instanceId },
-    ...{ rollout_index: index, attempt, claim, ...BY, runtime: 'host' },
-    ...{ outcome: 'judged', resolved: end.judged === 1, reward: end.judged, reward_row: 'judged' },
-    ...{ reward_table: 'default:cd', turns: 3, exit_status: 'submitted', failure: null, facts: null },
-    ...{ tokens: { prompt: 1, completion: 1 }, policy_version: null, seconds: { ...zero, total: 0 } },
-    ...{ artifact: null, finished_at: 1 },
+  const result = bareResult({
+    ...{ run_id: runId, instance_id: instanceId, rollout_index: index, attempt, claim, ...BY },
+    ...{ resolved: end.judged === 1, reward: end.judged, reward_row: 'judged', turns: 3 },
     ...(end.unread === undefined ? {} : { unread_calls: { answers: end.unread, marker: '<tool_call>' } }),
-  };
+  });
   await at.farm.commit(run, result);
   await at.farm.journal.end(id, claim, { stage: null, class: 'done', cause: null });
 }

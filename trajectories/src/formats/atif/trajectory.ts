@@ -5,7 +5,7 @@ import { carriedRollout, carriedTurn } from '../../export/carried.ts';
 import { conversationOf, type Step, type StepCall } from '../../export/conversation.ts';
 import { openFolderTree } from '../../export/foldertree.ts';
 import { type ExportFormat, type ExportRequest, trajectoryOf } from '../../export/format.ts';
-import { chosenLines, isProgram, type LineChoice, lineFacts } from '../../export/lines.ts';
+import { chosenLines, isProgram, type LineChoice, lineFacts, usageOf } from '../../export/lines.ts';
 import { floatsText, idsText } from '../../export/numbers.ts';
 import { agentOf, type ExportedRollout, modelName } from '../../export/rollout.ts';
 
@@ -41,13 +41,9 @@ function fileOf(rollout: ExportedRollout, choice: LineChoice): string {
   });
   if (others.length === 0) return whole;
   const embedded = others.map((line) => {
-    const sum = (key: 'prompt_tokens' | 'completion_tokens'): number =>
-      ownTurns(line).reduce((total, { usage }) => total + (usage?.[key] ?? 0), 0);
+    const own = usageOf(ownTurns(line));
     return documentOf(rollout, trajectory, line, {
-      metrics: {
-        total_prompt_tokens: sum('prompt_tokens'),
-        total_completion_tokens: sum('completion_tokens'),
-      },
+      metrics: { total_prompt_tokens: own.prompt, total_completion_tokens: own.completion },
       extra: { swefarm: lineFacts(line) },
     });
   });

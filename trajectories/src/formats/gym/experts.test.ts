@@ -4,14 +4,8 @@
  */
 
 import { NO_LIMITS, openLedger, openTurnClient, recordTokens } from '@swefarm/policy';
-import {
-  type ArtifactContent,
-  decodeArtifact,
-  encodeArtifact,
-  type Message,
-  PolicyConfig,
-  type Turn,
-} from '@swefarm/shared';
+import { decodeArtifact, encodeArtifact, type Message, PolicyConfig, type Turn } from '@swefarm/shared';
+import { bareArtifact, bareTrajectory, bareTurn } from '@swefarm/testkit';
 import { describe, expect, test } from 'vitest';
 import { aResult } from '../../../test/result.ts';
 import { answerPieces } from './answer.ts';
@@ -95,22 +89,12 @@ async function play(
     const message = messages.push(reply.message) - 1;
     messages.push({ role: 'user', content: `seen ${turn}` });
     const tokens = recordTokens(ledger, reply, turn, true, 'keep');
-    turns.push({
-      ...{ message, finish_reason: 'stop', model_seconds: 1, usage: null, tokens, commands: [] },
-      policy_version: { start: null, end: null },
-    });
+    turns.push(bareTurn(message, { tokens }));
     seen = [...prompt, ...generated];
     ids.push(seen);
   }
-  const trajectory = {
-    ...{ format: 'swefarm-trajectory-1', token_mode: 'echo', model: 'm', endpoint: null },
-    ...{ messages, turns, exit_status: 'submitted' },
-  };
-  const stored = { format: 'swefarm-artifact-1', rollout_id: 'r.i.0', attempt: 1, instance_id: 'i' };
-  const empty = { patch: '', report: null, test_log: null, eval_script: null, failure_detail: null };
-  const content = await decodeArtifact(
-    await encodeArtifact({ ...stored, trajectory, ...empty } as ArtifactContent),
-  );
+  const trajectory = bareTrajectory({ token_mode: 'echo', messages, turns });
+  const content = await decodeArtifact(await encodeArtifact(bareArtifact({ trajectory, patch: '' })));
   const pieces = answerPieces({
     ...{ row: { responses_create_params: { input: [] } }, result: aResult(), content, repo: 'a/b' },
     ...{ evaluationTimeout: 1, unjudged: null, lines: 'all', trajectory: true },

@@ -10,6 +10,7 @@ import {
   type Step,
 } from '../../export/conversation.ts';
 import { type ExportFormat, trajectoryOf } from '../../export/format.ts';
+import { usageOf } from '../../export/lines.ts';
 import { type ExportedRollout, modelName, predictionOf } from '../../export/rollout.ts';
 import { openTreeWriter, type TreeFiles } from '../../export/treewriter.ts';
 
@@ -114,12 +115,11 @@ const historic = (message: Message) => ({
 });
 
 function statsOf(steps: readonly Step[], cost: number | undefined) {
-  const sum = (key: 'prompt_tokens' | 'completion_tokens'): number =>
-    steps.reduce((total, { turn }) => total + (turn?.usage?.[key] ?? 0), 0);
+  const { prompt, completion } = usageOf(steps.map(({ turn }) => turn));
   return {
     instance_cost: cost ?? 0,
-    tokens_sent: sum('prompt_tokens'),
-    tokens_received: sum('completion_tokens'),
+    tokens_sent: prompt,
+    tokens_received: completion,
     api_calls: steps.length,
   };
 }

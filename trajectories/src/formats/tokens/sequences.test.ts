@@ -1,22 +1,18 @@
 import type { Turn } from '@swefarm/shared';
+import { bareTurn } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { sequencesOf } from './sequences.ts';
 import { safetensorsPieces } from './tokens.ts';
 
-const turn = (prefix_length: number, suffix: number[], generation: number[]): Turn => ({
-  message: 0,
-  finish_reason: 'stop',
-  model_seconds: 1,
-  usage: null,
-  policy_version: { start: null, end: null },
-  tokens: {
-    prefix_length,
-    prompt_suffix: Int32Array.from(suffix),
-    generation: Int32Array.from(generation),
-    log_probs: Float32Array.from(generation, (id) => -id),
-  },
-  commands: [],
-});
+const turn = (prefix_length: number, suffix: number[], generation: number[]): Turn =>
+  bareTurn(0, {
+    tokens: {
+      prefix_length,
+      prompt_suffix: Int32Array.from(suffix),
+      generation: Int32Array.from(generation),
+      log_probs: Float32Array.from(generation, (id) => -id),
+    },
+  });
 
 test('a contiguous conversation is one sequence, masked where the policy did not generate', () => {
   const [only, ...more] = sequencesOf({ turns: [turn(0, [1, 2], [3]), turn(3, [4], [5, 6])] });
