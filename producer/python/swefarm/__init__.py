@@ -3,6 +3,7 @@
 from .aio import AsyncSandbox
 from .farm import Farm, FarmError, FarmRefusal, HoldExpired
 from .groups import Groups
+from .local import LocalFarm
 from .output import FileError, Output, SandboxEnded, SandboxError, SandboxLost, Verdict
 from .run import Run, Sampling
 from .sample import UNJUDGED, BrokenTokens, Failure, Group, Sample, Segment, Span, Turn, judged_advantages
@@ -22,6 +23,7 @@ __all__ = [
     "Group",
     "Groups",
     "HoldExpired",
+    "LocalFarm",
     "Output",
     "PolicyShim",
     "Run",

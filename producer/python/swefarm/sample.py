@@ -52,7 +52,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a sample has no reward: stage and class of the farm's failure table (docs/reliability.md), or ``client`` and one of this package."""
+    """Why a sample has no reward: stage and class as in docs/reliability.md, or ``client`` and a class of this package."""
 
     stage: str
     cls: str

@@ -38,7 +38,7 @@ def sample_of(
     if not segments:
         if needs_tokens and facts["failure"] is None:
             facts["failure"] = Failure("client", "no_tokens", str(body["missing"]))
-        return Sample(**{**facts, "reward": None if facts["failure"] else facts["reward"]})
+        return Sample.failed(facts["failure"], **facts) if facts["failure"] else Sample((), (), **facts)
     main, *others = segments
     if lines == "main" and others and facts["failure"] is None:
         why = f"{len(others)} of the prompts do not continue the tokens before them; use token_mode='token-in'"

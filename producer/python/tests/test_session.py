@@ -4,6 +4,7 @@ import time
 import unittest
 
 from fakefarm import FakeFarm
+
 from swefarm_verl.baseline import UNJUDGED
 from swefarm_verl.farm import Farm, FarmError, FarmRefusal, HoldExpired
 from swefarm_verl.reward import compute_score
