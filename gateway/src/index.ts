@@ -1,6 +1,6 @@
 export { readCallers } from './access/callers.ts';
 export { NOT_FOR_OPEN_RUNS } from './calls/notforopenruns.ts';
-export { dryRunFarm } from './dryrun/farm.ts';
+export { dryRunFarm, StoredInstances } from './dryrun/farm.ts';
 export { servePage } from './localpage.ts';
 export { ensurePage } from './page/built.ts';
 export type { RunStatus } from './page/data.ts';

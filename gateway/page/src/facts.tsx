@@ -76,10 +76,16 @@ function Attempts({ attempts }: Pick<PageDetail, 'attempts'>) {
 
 /** What the rollout has from others: shared turns, turns of an earlier attempt, a verdict. */
 function Origin({ result }: { result: NonNullable<PageDetail['result']> }) {
-  const { branch_of: branch, replay, graded_by: grader } = result;
+  const { branch_of: branch, dry_run: dry, replay, graded_by: grader } = result;
   const replayed = replay && (branch ? replay.turns - branch.turn : replay.turns);
   return (
     <>
+      {dry && (
+        <p>
+          <strong>dry run</strong>: the stored rollout {terminalSafe(dry.of ?? 'none')}
+          {dry.faults.map((fault) => `; ${fault}`)}
+        </p>
+      )}
       {branch && (
         <p className="dim">
           branch of <a href={toRollout(branch.rollout_id)}>{terminalSafe(nameOf(branch.rollout_id))}</a>{' '}

@@ -77,6 +77,7 @@ function Summary({ value: { run }, rows }: { value: RunRows; rows: readonly Row[
   return (
     <section aria-label="Summary">
       <p>
+        {run.dry_run && <strong>dry run: no model sampled these rollouts · </strong>}
         {run.kind} · agent {run.agent || 'unknown'}
         {run.model ? ` · ${run.model}` : ''} · {integer(run.instances)} instances × {run.group_size}
       </p>

@@ -26,6 +26,7 @@ export const RunStatus = z.object({
   run_id: z.string(),
   created_at: z.string(),
   kind: z.string(),
+  dry_run: z.literal(true).optional().meta({ description: 'no model sampled the rollouts' }),
   agent: z.string(),
   model: z.string().nullable(),
   instances: Count,

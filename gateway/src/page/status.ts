@@ -57,6 +57,7 @@ export const unknownRun = (farm: Pick<Farm, 'address'>, runId: string): UsageErr
 /** @param paused reason of the pause; null: the run is not paused */
 export const runStatus = (record: RunRecord, counts: RunCounts, paused: string | null = null): RunStatus => ({
   ...statusOf(recordStatus(record), { ...counts, ...counts.outcomes }, paused),
+  ...(record.dry_run ? { dry_run: true } : {}),
   draws: drawsOf(record, counts),
 });
 

@@ -13,6 +13,7 @@ export const SessionVerdict = Result.pick({
   turns: true,
   failure: true,
   seconds: true,
+  dry_run: true,
 }).extend({
   judged: z
     .boolean()

@@ -3,17 +3,19 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { StoredInstances } from '@swefarm/gateway';
 import { merge, type SettingsTree } from '@swefarm/runs';
 import {
   type ArtifactContent,
+  childEnvironment,
   type DryRun,
   DryRunScript,
   encodeArtifact,
   errorMessage,
-  Instance,
-  inheritedEnvironment,
+  type Instance,
   isArtifactFile,
   launchRedis,
+  loadConfig,
   newId,
   ownFolder,
   type ProducerConfig,
@@ -39,9 +41,7 @@ export type OpenedDryRun = {
   /** Configuration with the Redis of the dry run. */
   config: ProducerConfig;
   script: DryRunScript;
-  /** Ids of the instances with a stored rollout; null: any instance is answered. */
-  stored: ReadonlySet<string> | null;
-  instances: ReadonlyMap<string, Instance>;
+  instances: StoredInstances;
   settings: SettingsTree;
   worker: LocalWorker;
 };
@@ -72,38 +72,37 @@ export async function openDryRun(
     await launchRedis({ dir: join(folder, 'redis'), binDir: join(given.state_dir, 'bin'), signal }),
   );
   const artifacts = `dir:${join(folder, 'artifacts')}`;
-  const config = { ...given, redis_url: redis.url, artifacts };
+  const config = { ...given, ...withoutRedis(), redis_url: redis.url, artifacts };
   const file = join(folder, 'dry-run.json');
   const dryRun: DryRun = { format: 'swefarm-dry-run-1', script, any, rollouts };
   await writeFile(file, JSON.stringify(dryRun));
-  const scratch = ['--scratch-dir', join(folder, 'scratch')];
   const worker = stack.use(
     startLocalWorker({
       args: [
-        'dry-run',
-        file,
-        '--artifacts',
-        artifacts,
-        ...scratch,
-        '--metrics-port',
-        'auto',
-        '--log-format',
-        'json',
+        ...['dry-run', file, '--artifacts', artifacts, '--state-dir', folder],
+        ...['--scratch-dir', join(folder, 'scratch'), '--metrics-port', 'auto', '--log-format', 'json'],
       ],
       firstArgs: [],
       results: () => 0,
-      environment: inheritedEnvironment({ SWEFARM_REDIS_URL: redis.url.reveal() }),
+      // The variables of this process may name the Redis of a real farm.
+      environment: childEnvironment({ SWEFARM_REDIS_URL: redis.url.reveal() }),
       logFile: join(given.state_dir, 'dry-run-worker.log'),
       onNote: printStatus,
     }),
   );
-  const instances = new Map([...families].map(([id, family]) => [id, instanceOf(id, family)]));
+  const instances = new StoredInstances(families, any);
   const settings = { policy: { urls: ['http://dry-run.invalid/v1'], model: script.model ?? model } };
   printStatus(
     `dry run: ${rollouts.length} stored rollouts of ${instances.size} instances; no model is asked`,
   );
-  return { config, script, stored: any ? null : new Set(instances.keys()), instances, settings, worker };
+  return { config, script, instances, settings, worker };
 }
+
+/** Returns the defaults of the keys about Redis, without login and certificates of a real farm. */
+const withoutRedis = (): Partial<ProducerConfig> =>
+  Object.fromEntries(
+    Object.entries(loadConfig('producer', { env: {} })).filter(([key]) => key.startsWith('redis_')),
+  );
 
 /** Merges the settings of `serve` over those that a dry run needs. */
 export const withDryRun = (settings: SettingsTree, dryRun: OpenedDryRun | null): SettingsTree =>
@@ -191,10 +190,3 @@ async function artifactFile(
   await writeFile(copy, await encodeArtifact(content));
   return copy;
 }
-
-/** Returns an instance for callers that name it by its id. Its texts are empty, because no model reads them. */
-const instanceOf = (instance_id: string, family: Instance['family'] = 'custom'): Instance =>
-  Instance.parse({
-    ...{ instance_id, family, repo: 'dry/run', base_commit: '', problem_statement: '', image: '' },
-    ...{ FAIL_TO_PASS: [], PASS_TO_PASS: [] },
-  });

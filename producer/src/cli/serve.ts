@@ -5,6 +5,7 @@ import { dryRunFarm, readCallers, startGateway } from '@swefarm/gateway';
 import { readRegistry, registryPath, runSettings } from '@swefarm/runs';
 import {
   createLog,
+  type Instance,
   logEscaped,
   newId,
   onEscaped,
@@ -61,7 +62,7 @@ async function serveUntil(stop: Stop, o: ServeValues, given: ProducerConfig): Pr
   const settings = withDryRun(runSettings({ flags: o.run, configFile: o.runConfig }), dryRun);
   const { dataset: path } = o;
   const dataset = path === undefined ? null : await datasetOf({ ...o, dataset: path }, stop.draining);
-  const instances = new Map(dryRun?.instances);
+  const instances: Map<string, Instance> = dryRun?.instances ?? new Map();
   for (const instance of dataset?.instances ?? []) instances.set(instance.instance_id, instance);
   const health = await readRegistry(registryPath(o.health, config.state_dir));
   const callers = readCallers(config);
@@ -71,7 +72,7 @@ async function serveUntil(stop: Stop, o: ServeValues, given: ProducerConfig): Pr
     ...{ log, signal: stop.draining, patienceSeconds: config.redis_patience_seconds, entrusts: true },
   });
   for (const warning of opened.warnings) log.warn(warning);
-  const farm = dryRun ? dryRunFarm(opened, dryRun.stored) : opened;
+  const farm = dryRun ? dryRunFarm(opened, dryRun.instances) : opened;
   const tokenFile = callers.length === 0 ? join(config.state_dir, 'gateway.token') : null;
   if (tokenFile !== null) callers.push(...(await generatedCaller(config, tokenFile)));
   const rows = rowOptions(o);

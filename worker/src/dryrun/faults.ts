@@ -2,7 +2,8 @@
 import { applies, type DryRunScript, type RolloutFault, secondsOf } from '@swefarm/shared';
 import type { Name } from './stored.ts';
 
-export type Faults = Pick<RolloutFault, 'fail' | 'attempts' | 'reward' | 'cancel' | 'ids' | 'versions'> & {
+export type Faults = Pick<RolloutFault, 'fail' | 'attempts' | 'reward' | 'ids' | 'versions'> & {
+  cancels: 'rollout' | 'group' | null;
   delaySeconds: number;
   /** The faults as the result shows them. */
   names: string[];
@@ -26,12 +27,12 @@ export function createFaults({ seed, delay, rollouts, groups }: DryRunScript): F
     const short = ofGroup.find((one) => one.short !== undefined && name.index >= one.short);
     const isCancelled = ofGroup.some((one) => one.cancel);
     const failing: RolloutFault[] = short ? [{ fail: 'sandbox_lost' }] : [];
-    const all = [...(isCancelled ? [{ cancel: true } as const] : []), ...failing, ...own];
     // The first fault of a kind applies.
-    const chosen: RolloutFault = Object.assign({}, ...all.toReversed());
+    const chosen: RolloutFault = Object.assign({}, ...[...failing, ...own].toReversed());
     const { fail, attempts, reward, cancel, ids, versions } = chosen;
     return {
-      ...{ fail, attempts, reward, cancel, ids, versions },
+      ...{ fail, attempts, reward, ids, versions },
+      cancels: isCancelled ? 'group' : cancel ? 'rollout' : null,
       delaySeconds: secondsOf(chosen.delay ?? delay, `${name.text}/delay`, storedSeconds),
       names: [
         ...(short ? ['group: short'] : []),

@@ -39,6 +39,7 @@ export function playOf(dryRun: DryRun): Play {
     const changed = { ...content, trajectory: content.trajectory && changedBy(content.trajectory, faults) };
     const isSession = task.run.agent.type === 'external';
     if (!isSession) await task.clock.time('agent', () => publish(task, changed, faults, script));
+    await cancel(task, faults);
     fail(task, faults, isSession ? null : changed.trajectory);
     if (isSession) await playSession(task, changed);
     return conclude(task, changed, source, faults);
@@ -104,16 +105,15 @@ function knownVersion({ run }: Task, followed: FollowedPolicy | null, { version 
   return () => followed?.record()?.version ?? run.policy?.version ?? undefined;
 }
 
-/** Ends the rollout as the script asks. Ids that do not continue fail a run that requires tokens, as they do in a real one. */
-function fail(
-  { job, run, attempt, signal, services }: Task,
-  faults: Faults,
-  trajectory: Trajectory | null,
-): void {
-  if (faults.cancel) {
-    services.active.abort(job.rollout_id, 'cancelled', 'cancelled');
-    signal.throwIfAborted();
-  }
+async function cancel({ job, signal, services: { active, farm } }: Task, { cancels }: Faults): Promise<void> {
+  if (cancels === null) return;
+  if (cancels === 'group') await farm.cancel.cancelGroup(job.run_id, job.instance_id);
+  active.abort(job.rollout_id, 'cancelled', 'cancelled');
+  signal.throwIfAborted();
+}
+
+/** Fails the rollout as the script asks. Ids that do not continue fail a run that requires tokens, as in a real rollout. */
+function fail({ run, attempt }: Task, faults: Faults, trajectory: Trajectory | null): void {
   if (faults.fail && attempt <= (faults.attempts ?? attempt))
     throw new RolloutFailure(faults.fail, `dry run: ${faults.names.join('; ')}`);
   const tokens = trajectory && allTurns(trajectory).every((turn) => turn.tokens !== null);
