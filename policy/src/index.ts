@@ -35,5 +35,5 @@ export {
   TokenBreak,
   type TokenLedger,
 } from './tokens/ledger.ts';
-export type { TurnClient, TurnClients, TurnReply } from './turnclient.ts';
+export type { BegunReply, TurnClient, TurnClients, TurnReply } from './turnclient.ts';
 export { NO_LIMITS, type TokenLimits } from './turnsampling.ts';

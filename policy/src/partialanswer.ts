@@ -25,6 +25,17 @@ export class PartialAnswer {
     return this.#ids;
   }
 
+  /** Returns all received tokens, with those of a stream that is not over. */
+  with(part: PartialCompletion | null): PartialCompletion {
+    const [text, ids, logProbs] = [this.#texts.join(''), this.#ids, this.#logProbs];
+    if (part === null) return { text, ids, logProbs };
+    return {
+      text: text + part.text,
+      ids: joinIds(ids, part.ids),
+      logProbs: joinLogProbs(logProbs, part.logProbs),
+    };
+  }
+
   append(part: PartialCompletion | null): void {
     if (part === null || part.ids.length === 0 || this.#parts >= MOST_PARTS) return;
     this.#parts++;

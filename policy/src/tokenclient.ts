@@ -1,5 +1,6 @@
 /** Implements the turn client of mode `token-in`, in which each prompt begins with all earlier token ids. */
 
+import { createHash } from 'node:crypto';
 import type { Message, PolicyConfig, RequestedSampling, ToolDefinition } from '@swefarm/shared';
 import { effectiveSampling } from '@swefarm/shared';
 import { type AnswerSyntax, parseAnswer } from './answer.ts';
@@ -19,7 +20,7 @@ import { findTemplateParser } from './template/templateparser.ts';
 import { openedThought, splitThinking, type ThoughtTags } from './thinking.ts';
 import { joinIds } from './tokens/ids.ts';
 import { isAmbiguous } from './toolcalls/registry.ts';
-import type { TurnClient, TurnOptions, TurnReply } from './turnclient.ts';
+import type { BegunReply, TurnClient, TurnOptions, TurnReply } from './turnclient.ts';
 import { type SampledTurn, sendWithinLimit, type TurnSampling } from './turnsampling.ts';
 
 /** Number of last prompt tokens that are searched for an opening thought tag: `<think>` may be several tokens. */
@@ -133,6 +134,24 @@ export class TokenTurnClient implements TurnClient {
     return this.#received ? this.storedTokens() : this.#partial.tokens + (this.#stream?.tokens ?? 0);
   }
 
+  begun(): BegunReply | null {
+    if (this.#prepared === null || this.#received !== null || this.#turns.hasStop) return null;
+    const part = this.#partial.with(this.#stream?.part() ?? null);
+    return part.ids.length === 0 ? null : { ...part, prompt: hashOfIds(this.#prepared.prompt) };
+  }
+
+  async resume(
+    begun: BegunReply,
+    messages: readonly Message[],
+    tools: readonly ToolDefinition[],
+    post: Post,
+  ): Promise<boolean> {
+    const prompt = await this.#promptFor(messages, tools, post);
+    if (this.#turns.hasStop || this.#partial.tokens > 0 || hashOfIds(prompt) !== begun.prompt) return false;
+    this.#partial.append(begun);
+    return true;
+  }
+
   stopStreaming(): void {
     this.#turns.stopStreaming();
   }
@@ -201,6 +220,8 @@ export class TokenTurnClient implements TurnClient {
     return await this.#template.parser(post);
   }
 }
+
+const hashOfIds = (ids: Int32Array): string => createHash('sha256').update(ids).digest('hex');
 
 function lastOf(after: Continued | undefined): LastTurn | null {
   if (!after?.prompt_token_ids || !after.generation_token_ids) return null;

@@ -1,8 +1,12 @@
 /** Requests one turn after another from a policy, in any token mode. The caller provides transport and retries. */
 import type { Message, RequestedSampling, ToolDefinition } from '@swefarm/shared';
+import type { PartialCompletion } from './endpoint/completionstream.ts';
 import type { Continued, TurnPoint } from './endpoint/continued.ts';
 import type { Post } from './endpoint/post.ts';
 import type { ModelReply } from './endpoint/reply.ts';
+
+/** `prompt`: SHA-256 of the ids of the prompt. */
+export type BegunReply = PartialCompletion & { prompt: string };
 
 export type TurnOptions = {
   /** Number of the answer, from 1, from which its seed and the ids of its calls are derived; absent: its number in the conversation. */
@@ -28,6 +32,15 @@ export type TurnClient = {
   storedTokens(): number;
   /** Returns the number of received tokens of the current answer, to measure speed. */
   generatedTokens(): number;
+  /** Returns the received part of the current answer; null if there is none, or if no client can continue it. Absent: never. */
+  begun?(): BegunReply | null;
+  /** Begins the next answer with a part that another client received. Returns false, and uses nothing, for another prompt. Throws as `ask`. */
+  resume?(
+    begun: BegunReply,
+    messages: readonly Message[],
+    tools: readonly ToolDefinition[],
+    post: Post,
+  ): Promise<boolean>;
   /** Makes all later requests ask for answers without streaming. */
   stopStreaming(): void;
 };

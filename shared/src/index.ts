@@ -2,13 +2,16 @@ export { isArtifactFile, isArtifactGone, readArtifactFile } from './artifacts/ar
 export { type AgentOutput, type ArtifactContent, decodeArtifact, encodeArtifact } from './artifacts/codec.ts';
 export type { ArtifactStore, StoredArtifact } from './artifacts/store.ts';
 export {
+  type BegunAnswer,
   decodeTurns,
   encodeTurns,
   hashOfMessages,
+  lineOfBegun,
   parseTurns,
   type RecordedTurn,
   recordedTurn,
   recordedTurns,
+  seenBefore,
   type TurnRecord,
   textOfTurns,
 } from './artifacts/turnrecord.ts';

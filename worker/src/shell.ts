@@ -95,7 +95,16 @@ async function replay(
     ...{ modelLength: async () => null, countTokens: async () => null },
   };
   const mostSeconds = run.agent.time_limit;
-  const deps = { turns, mostSeconds, onRecord: () => undefined, onOver: () => undefined };
+  const nothing = () => undefined;
+  const deps = {
+    turns,
+    begun: null,
+    mostSeconds,
+    onRecord: nothing,
+    onBegin: nothing,
+    onOver: nothing,
+    onResumed: nothing,
+  };
   const { beforeTurn, policy: recorded } = openReplay(policy, deps);
   const task = { instance, config: run.agent, workdir };
   try {

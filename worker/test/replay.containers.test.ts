@@ -50,14 +50,15 @@ afterAll(async () => {
 });
 
 /** Turns whose state and output depend on all earlier commands; `at`: a command in place of that turn's. */
-const commands = (at?: [turn: number, command: string]): { command: string }[] =>
+const commands = (at?: [turn: number, command: string]): { command: string; thought?: string }[] =>
   Array.from({ length: TURNS - 1 }, (_, index) => ({
     command: at?.[0] === index + 1 ? at[1] : 'echo line >>log; wc -l log; ls -l --full-time log; date',
   }));
 
-async function rollout(at?: [turn: number, command: string], agent: object = {}) {
+async function rollout(at?: [turn: number, command: string], agent: object = {}, turns = commands(at)) {
   const policy = await startScriptedPolicy({
-    script: { conversations: [{ variants: [[...commands(at), { submit: true }]] }] },
+    script: { conversations: [{ variants: [[...turns, { submit: true }]] }] },
+    delay: { event_ms: turns.some(({ thought }) => thought) ? 20 : 0 },
   });
   onTestFinished(() => policy[Symbol.asyncDispose]());
   const { farm } = await scene();
@@ -75,7 +76,7 @@ async function rollout(at?: [turn: number, command: string], agent: object = {})
     ...{ eval_script: printingScript("w('')"), log_parser: 'parse_log_pytest' },
   });
   const submitted = await submitOne(farm, run, instance);
-  const play = async (until?: { answers: number; end: 'drain' | 'lost' }) => {
+  const play = async (until?: { answers?: number; streamed?: number; end: 'drain' | 'lost' }) => {
     let container: Container | null = null;
     const start: Runtime['start'] = async (spec, signal) => {
       container = await runtime.start(spec, signal);
@@ -90,7 +91,10 @@ async function rollout(at?: [turn: number, command: string], agent: object = {})
     const playing = submitted.attempt(node);
     if (until) {
       const reached = async () => {
-        while (policy.stats().answered < until.answers) await sleep(5);
+        const { answers = 0, streamed = 0 } = until;
+        const isReached = (seen = policy.stats()) =>
+          seen.answered >= answers && seen.streamed_tokens >= streamed;
+        while (!isReached()) await sleep(5);
       };
       await Promise.race([
         reached(),
@@ -200,6 +204,48 @@ test('a drained rollout of 40 turns goes on elsewhere without asking for a turn 
   expect(trajectory?.messages[3]).toEqual(turns[1]?.observed[0]);
   expect(trajectory?.messages.at(-2)?.content).toContain(`${TURNS - 1} log`);
   expect((await at.stored()).map(({ attempt }) => attempt)).toEqual([2]);
+});
+
+test('an answer that two drains interrupt is continued, and none of its tokens is sampled twice', async () => {
+  const thought = Array.from({ length: 300 }, (_, n) => `Step ${n} of a long thought.`).join(' ');
+  const turns = [
+    { command: 'date; echo 1 >a' },
+    { command: 'ls -l --full-time', thought },
+    { command: 'ls' },
+  ];
+  const at = await rollout(undefined, {}, turns);
+  const before = () => at.policy.stats();
+  for (const end of ['drain', 'drain'] as const)
+    expect(await at.play({ answers: 1, streamed: before().streamed_tokens + 400, end })).toMatchObject({
+      next: 'hand_back',
+    });
+  expect(before().answered).toBe(1);
+  const [record] = await at.stored();
+  const { begun } = await decodeTurns(await at.farm.artifacts.get(record?.locator ?? ''));
+  expect(begun?.text).toMatch(/^Step 0 of a long thought\./);
+  const received = begun?.ids.length ?? 0;
+  expect(received).toBeGreaterThan(700);
+  expect(await at.play()).toEqual({ next: 'done' });
+
+  const { result, trajectory } = await at.result();
+  expect(result).toMatchObject({
+    ...{ outcome: 'judged', turns: 4, attempt: 3, exit_status: 'submitted' },
+    replay: { turns: 1, differed_at: null, tokens: received },
+  });
+  expect(trajectory).toMatchObject({ contiguous: true });
+  const turn = trajectory?.turns[1];
+  expect(turn?.tokens?.generation.subarray(0, received)).toEqual(begun?.ids);
+  expect(turn?.tokens?.log_probs.subarray(0, received)).toEqual(begun?.log_probs);
+  expect(turn?.spans?.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(turn?.tokens?.generation.length);
+  // The command ran once after the whole answer, and the answer counts the seconds of all attempts.
+  expect(trajectory?.messages[turn?.message ?? 0]?.content).toContain('Step 299');
+  const { model = 0, agent = 0 } = result?.seconds ?? {};
+  expect(turn?.model_seconds).toBeGreaterThan(2);
+  expect(model).toBeGreaterThan(turn?.model_seconds ?? 0);
+  expect(agent).toBeGreaterThanOrEqual(model);
+  // Tokens that were on their way when a connection was closed, at most.
+  const sampled = before().streamed_tokens - (result?.tokens.completion ?? 0);
+  expect(sampled).toBeLessThan(100);
 });
 
 test('a rollout whose replay differs begins anew, and its result names the turn', async () => {

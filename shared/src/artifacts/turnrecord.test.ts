@@ -2,8 +2,10 @@ import { bareTrajectory, bareTurn } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import type { Turn } from '../records/trajectory.ts';
 import {
+  type BegunAnswer,
   decodeTurns,
   encodeTurns,
+  lineOfBegun,
   parseTurns,
   recordedTurn,
   recordedTurns,
@@ -49,6 +51,39 @@ test('a record of several appends is read as written', async () => {
     replay: null,
     turns: [first],
   });
+});
+
+const ids = (...list: number[]) => Int32Array.from(list);
+const begunOf = (list: number[], text: string): BegunAnswer => ({
+  ...{
+    observed: [{ role: 'user', content: 'seen' }],
+    exit_codes: [0],
+    prompt: 'hash',
+    text,
+    ids: ids(...list),
+  },
+  log_probs: Float32Array.from(list, (id) => -id),
+  ...{ versions: [{ start: '1', end: '1', tokens: list.length }], seconds: list.length },
+});
+
+test('parts of an answer are joined, replaced by a new sample, and end with its turn', async () => {
+  const [first] = recordedTurns(trajectory, 1);
+  const parts = [begunOf([1, 2], 'ab'), begunOf([1, 2, 3], 'abc'), begunOf([1, 9], 'ax')];
+  if (!first) throw new Error('no turn');
+  const blobs = [await encodeTurns([first], { replay: null })];
+  let stored: BegunAnswer | null = null;
+  for (const part of parts) {
+    const line = lineOfBegun(part, stored);
+    expect(line?.tokens.prefix_length).toBe(part === parts[1] ? 2 : 0);
+    blobs.push(await encodeTurns([], undefined, line));
+    stored = part;
+    expect(lineOfBegun(part, stored)).toBe(null);
+    expect(await decodeTurns(Buffer.concat(blobs))).toEqual({ replay: null, turns: [first], begun: part });
+  }
+  const lost = Buffer.concat([blobs[0] as Buffer, blobs[2] as Buffer]);
+  expect(await decodeTurns(lost)).toEqual({ replay: null, turns: [first] });
+  blobs.push(await encodeTurns([first]));
+  expect(await decodeTurns(Buffer.concat(blobs))).toEqual({ replay: null, turns: [first, first] });
 });
 
 test('a record whose last append was interrupted has the turns before it', async () => {

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { gunzip, gzip, constants as zlib } from 'node:zlib';
 import { errorMessage, SwefarmError } from '../failures/errors.ts';
 import type { Replay } from '../records/result.ts';
-import type { Message, Trajectory, Turn } from '../records/trajectory.ts';
+import type { Message, Trajectory, Turn, TurnTokens } from '../records/trajectory.ts';
 import { decodeTokens } from './codec.ts';
 import { inPieces } from './pieces.ts';
 
@@ -25,8 +25,35 @@ export type RecordedTurn = {
   at: number;
 };
 
-/** `replay`: how the attempt that wrote the record began, if it replayed earlier turns or tried to. */
-export type TurnRecord = { replay: Replay | null; turns: RecordedTurn[] };
+/** What the agent saw before an answer. */
+type Seen = Pick<RecordedTurn, 'start' | 'observed' | 'exit_codes'>;
+
+/** The received part of an answer that was not complete when it was recorded. */
+export type BegunAnswer = Seen & {
+  /** SHA-256 of the ids of its prompt. */
+  prompt: string;
+  text: string;
+  ids: Int32Array;
+  log_probs: Float32Array;
+  /** Versions of the policy that sampled the ids, in order. */
+  versions: { start: string | null; end: string | null; tokens: number }[];
+  /** Seconds in which the part was sampled. */
+  seconds: number;
+};
+
+/** A line of the record with what followed since the last one: `prefix_length` tokens and `text_from` characters are stored already. */
+type BegunLine = Partial<Seen> &
+  Pick<BegunAnswer, 'text' | 'versions' | 'seconds'> & {
+    prompt?: string;
+    text_from: number;
+    tokens: TurnTokens;
+  };
+
+/**
+ * `replay`: how the attempt that wrote the record began, if it replayed earlier turns or tried to. `begun`: the part of the answer behind
+ * the turns; absent: none.
+ */
+export type TurnRecord = { replay: Replay | null; turns: RecordedTurn[]; begun?: BegunAnswer };
 
 type Head = { format: 'swefarm-turns-1'; replay: Replay | null };
 
@@ -40,14 +67,39 @@ const LEVEL = 1;
 export async function encodeTurns(
   turns: readonly RecordedTurn[],
   head?: Pick<TurnRecord, 'replay'>,
+  begun?: BegunLine | null,
 ): Promise<Buffer> {
-  return await compress(textOfTurns(turns, head), { level: LEVEL });
+  return await compress(textOfTurns(turns, head, begun), { level: LEVEL });
 }
 
 /** Returns the text of {@link encodeTurns} without compression. */
-export function textOfTurns(turns: readonly RecordedTurn[], head?: Pick<TurnRecord, 'replay'>): Buffer {
+export function textOfTurns(
+  turns: readonly RecordedTurn[],
+  head?: Pick<TurnRecord, 'replay'>,
+  begun?: BegunLine | null,
+): Buffer {
   const first: Head[] = head ? [{ format: 'swefarm-turns-1', replay: head.replay }] : [];
-  return Buffer.concat([...first, ...turns].flatMap((line) => [...inPieces(line), Buffer.from('\n')]));
+  const last = begun ? [{ begun }] : [];
+  const lines = [...first, ...turns, ...last];
+  return Buffer.concat(lines.flatMap((line) => [...inPieces(line), Buffer.from('\n')]));
+}
+
+/** Returns the line that records the part of an answer; null if nothing is new. @param stored the part that the record has, or null */
+export function lineOfBegun(begun: BegunAnswer, stored: BegunAnswer | null): BegunLine | null {
+  // An answer that was sampled anew, because its stream was damaged, replaces the stored part.
+  const continues =
+    stored?.prompt === begun.prompt &&
+    begun.text.startsWith(stored.text) &&
+    stored.ids.every((id, at) => id === begun.ids[at]);
+  const { ids, log_probs, text, versions, seconds, ...first } = begun;
+  const from = continues ? stored.ids.length : 0;
+  if (ids.length === from) return null;
+  const text_from = continues ? stored.text.length : 0;
+  const tokens = {
+    ...{ prefix_length: from, prompt_suffix: new Int32Array(0) },
+    ...{ generation: ids.slice(from), log_probs: log_probs.slice(from) },
+  };
+  return { ...(continues ? {} : first), text: text.slice(text_from), text_from, tokens, versions, seconds };
 }
 
 /**
@@ -77,9 +129,36 @@ export function parseTurns(text: string): TurnRecord {
   const { format, replay = null } = JSON.parse(head) as Partial<Head>;
   if (format !== 'swefarm-turns-1')
     throw new SwefarmError('artifact_version', `expected format swefarm-turns-1, found ${String(format)}`);
-  const turns = lines.map((line) => JSON.parse(line) as RecordedTurn);
+  const turns: RecordedTurn[] = [];
+  let begun: BegunAnswer | null = null;
+  for (const line of lines) {
+    const parsed = JSON.parse(line) as RecordedTurn | { begun: BegunLine };
+    if ('begun' in parsed) begun = joined(begun, parsed.begun);
+    else {
+      turns.push(parsed);
+      begun = null;
+    }
+  }
   decodeTokens(turns.map(({ turn }) => turn));
-  return { replay, turns };
+  return { replay, turns, ...(begun ? { begun } : {}) };
+}
+
+function joined(before: BegunAnswer | null, line: BegunLine): BegunAnswer | null {
+  decodeTokens([line]);
+  const { tokens, text, text_from, ...others } = line;
+  const { prefix_length: from, generation, log_probs } = tokens;
+  if (from > (before?.ids.length ?? 0) || !log_probs) return null;
+  const seen = { observed: [], exit_codes: [], prompt: '', ...(from > 0 ? before : {}) };
+  const ids = new Int32Array(from + generation.length);
+  const logProbs = new Float32Array(ids.length);
+  if (before) {
+    ids.set(before.ids.subarray(0, from));
+    logProbs.set(before.log_probs.subarray(0, from));
+  }
+  ids.set(generation, from);
+  logProbs.set(log_probs, from);
+  const whole = (before?.text ?? '').slice(0, text_from) + text;
+  return { ...seen, ...others, text: whole, ids, log_probs: logProbs };
 }
 
 /** Returns turn `index` of a trajectory as it is recorded. @param at seconds on the agent's clock when the answer arrived */
@@ -87,14 +166,17 @@ export function recordedTurn({ messages, turns }: Trajectory, index: number, at:
   const found = turns[index];
   if (!found) throw new RangeError(`there is no turn ${index}`);
   const { message, commands: _, ...turn } = found;
+  return { ...seenBefore({ messages, turns }, index), answer: messages[message] as Message, turn, at };
+}
+
+/** Returns what the agent saw before turn `index`, which need not have an answer. */
+export function seenBefore({ messages, turns }: Pick<Trajectory, 'messages' | 'turns'>, index: number): Seen {
+  const message = turns[index]?.message ?? messages.length;
   const before = turns[index - 1];
   return {
     ...(before ? {} : { start: hashOfMessages(messages.slice(0, message)) }),
     observed: before ? messages.slice(before.message + 1, message) : [],
     exit_codes: (before?.commands ?? []).map((command) => command.exit_code),
-    answer: messages[message] as Message,
-    turn,
-    at,
   };
 }
 

@@ -35,6 +35,10 @@ export const WORKER_METRICS = {
     'swefarm_replayed_turns_total',
     'Turns that a replay saved from being sampled again.',
   ),
+  replayedTokens: counter(
+    'swefarm_replayed_tokens_total',
+    'Received tokens of interrupted answers that a later attempt continued.',
+  ),
   sessionInputs: counter(
     'swefarm_session_inputs_total',
     'Answered inputs of sessions: command, write, read or diff.',

@@ -125,6 +125,9 @@ export const Replay = z.object({
   differed_at: count
     .nullable()
     .meta({ description: 'turn whose observation differed, so that the trajectory began anew; null: none' }),
+  tokens: count.optional().meta({
+    description: 'tokens of an answer that an earlier attempt received, behind which it was continued',
+  }),
 });
 export type Replay = z.infer<typeof Replay>;
 

@@ -13,6 +13,8 @@ export const Delay = z.strictObject({
     })
     .optional(),
   ms_per_token: z.number().nonnegative().default(0),
+  /** Time between two events of a stream. */
+  event_ms: z.number().nonnegative().default(0),
 });
 export type Delay = z.infer<typeof Delay>;
 

@@ -15,7 +15,15 @@ import { openStats, type PolicyStats } from './stats.ts';
 import { loadTemplate } from './template.ts';
 import { loadTokenizer } from './tokenizer.ts';
 import { readJson, sendAnswer, sendError, sendEvents, sendFault } from './transport.ts';
-import { type Answer, chatBody, chatEvents, completionBody, completionEvents, digestOf } from './wire.ts';
+import {
+  type Answer,
+  CHUNK_TOKENS,
+  chatBody,
+  chatEvents,
+  completionBody,
+  completionEvents,
+  digestOf,
+} from './wire.ts';
 
 export type ScriptedPolicyOptions = {
   /** A script, or the path of one. */
@@ -67,6 +75,7 @@ type Service = Desk & {
   dialect: Dialect;
   pictures: boolean;
   record: boolean;
+  eventMs: number;
 };
 
 /** Starts the server. Throws UsageError for a bad script, template, tokenizer or a port in use. */
@@ -74,6 +83,7 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
   const script = typeof options.script === 'string' ? loadScript(options.script) : readScript(options.script);
   const seed = options.seed ?? 0;
   const faults = openFaultBook(seed, [...script.faults, ...readRules(options.faults ?? [])]);
+  const delay = Delay.parse(options.delay ?? script.delay ?? {});
   const model = openModel({
     script,
     tokens:
@@ -85,7 +95,7 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
           },
     contextLimit: options.contextLimit ?? null,
     dialect: options.dialect ?? 'vllm-0.9',
-    delay: Delay.parse(options.delay ?? script.delay ?? {}),
+    delay,
     reasoning: options.reasoning ?? 'content',
     seed,
     faults,
@@ -114,6 +124,7 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
     dialect: options.dialect ?? 'vllm-0.9',
     pictures: options.pictures ?? true,
     record: options.record ?? false,
+    eventMs: delay.event_ms,
     engine: options.engine ? openEngine(EngineOptions.parse(options.engine)) : null,
   };
   await listener.open();
@@ -206,7 +217,15 @@ async function visit(
     if (gone.signal.aborted) return;
     const written = write(answer);
     if (typeof written === 'string') await sendAnswer(response, written, reply.fault, gone.signal);
-    else await sendEvents(response, written, reply.fault, gone.signal);
+    else {
+      let left = answer.completionLength;
+      const onEvent = () => {
+        seen.streamed(Math.min(CHUNK_TOKENS, left));
+        left -= Math.min(CHUNK_TOKENS, left);
+      };
+      const { eventMs } = service;
+      await sendEvents(response, written, reply.fault, gone.signal, { eventMs, onEvent });
+    }
     if (gone.signal.aborted) return;
     const digest = service.record ? digestOf(answer) : undefined;
     seen.answered(answer.promptLength, answer.completionLength, digest);

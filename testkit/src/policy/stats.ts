@@ -33,6 +33,8 @@ export type PolicyStats = {
   max_in_flight: number;
   prompt_tokens: number;
   completion_tokens: number;
+  /** Tokens sent in streams so far, also of answers whose client disconnected before the end. */
+  streamed_tokens: number;
   /** Strikes by kind. */
   faults: Record<string, number>;
   rollouts: Record<string, RolloutSeen>;
@@ -47,6 +49,8 @@ export type Visit = {
   shown(pictures: string[]): void;
   /** `sha256`: of all ids; undefined: answers are not recorded one by one. */
   answered(promptTokens: number, completionTokens: number, sha256?: string | null): void;
+  /** An event with so many tokens was sent. */
+  streamed(tokens: number): void;
   /** HTTP 4xx caused by the request itself. */
   refused(): void;
   /** Always called last. */
@@ -58,7 +62,7 @@ const MOST_ROLLOUTS = 100_000;
 
 export function openStats(faults: () => Record<string, number>) {
   const total = { requests: 0, answered: 0, refused_requests: 0, aborted: 0, in_flight: 0, max_in_flight: 0 };
-  const tokens = { prompt_tokens: 0, completion_tokens: 0 };
+  const tokens = { prompt_tokens: 0, completion_tokens: 0, streamed_tokens: 0 };
   const rollouts = new Map<string, RolloutSeen & { in_flight: number }>();
 
   const seenOf = (rollout: string) => {
@@ -100,6 +104,9 @@ export function openStats(faults: () => Record<string, number>) {
           seen.answered++;
           tokens.prompt_tokens += promptTokens;
           tokens.completion_tokens += completionTokens;
+        },
+        streamed(count) {
+          tokens.streamed_tokens += count;
         },
         refused: () => void total.refused_requests++,
         left(byClient) {

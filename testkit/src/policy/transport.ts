@@ -124,21 +124,23 @@ export async function sendAnswer(
   response.end();
 }
 
-/** Streams events; a cut stream ends after half of them. */
+/** Streams events; a cut stream ends after half of them. `onEvent` is called after each one. */
 export async function sendEvents(
   response: ServerResponse,
   events: Iterable<string>,
   fault: Fault | null,
   signal: AbortSignal,
+  { eventMs, onEvent }: { eventMs: number; onEvent: () => void },
 ): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
   const all = [...events];
   const sent = fault?.kind === 'cut' ? all.slice(0, all.length >> 1) : all;
-  const gapMs = fault?.kind === 'slow_body' ? (fault.ms ?? 2000) / all.length : 0;
+  const gapMs = fault?.kind === 'slow_body' ? (fault.ms ?? 2000) / all.length : eventMs;
   for (const event of sent) {
     if (signal.aborted) return;
     // Flushed before the connection is reset, so that the written part arrives.
     await new Promise((resolve) => response.write(event, resolve));
+    onEvent();
     if (gapMs > 0) await sleepAtMost(gapMs, signal);
   }
   if (fault?.kind === 'cut') response.socket?.destroy();

@@ -86,7 +86,7 @@ export function completionBody(answer: Answer, tokenizer: Tokenizer, text: strin
 }
 
 /** Tokens per chunk; a real server sends one, or those of a few steps. */
-const CHUNK_TOKENS = 4;
+export const CHUNK_TOKENS = 4;
 
 /** Server-sent events of a streamed text completion, as vLLM sends them: the prompt's ids with the first chunk only. */
 export function* completionEvents(

@@ -3,6 +3,7 @@ import type { Continued, ModelReply, TurnReply } from '@swefarm/policy';
 import type { Shell } from '@swefarm/sandbox';
 import type {
   AgentConfig,
+  BegunAnswer,
   ExitStatus,
   Instance,
   Message,
@@ -35,8 +36,14 @@ export type ContextOverflow = {
   seconds: number;
 };
 
-/** `after`: from where other lines of requests may continue. `text`: what was sampled, if the worker parsed it. */
-export type LineReply = PolicyReply & Pick<TurnReply, 'after' | 'text'>;
+/**
+ * `after`: from where other lines of requests may continue. `text`: what was sampled, if the worker parsed it. `resumed`: tokens of
+ * `begun` with which the answer begins.
+ */
+export type LineReply = PolicyReply & Pick<TurnReply, 'after' | 'text'> & { resumed?: number };
+
+/** The received part of an answer, without what the agent saw before it. */
+export type BegunReply = Omit<BegunAnswer, 'start' | 'observed' | 'exit_codes'>;
 
 export type LineRequest = {
   messages: readonly Message[];
@@ -46,6 +53,10 @@ export type LineRequest = {
   answer?: number;
   /** Most tokens of the answer beside the limits of the run; null or absent: no further limit. */
   maxTokens?: number | null;
+  /** Part of the answer that an earlier attempt received; it is used if the prompt is the same. Absent: none. */
+  begun?: BegunReply;
+  /** Called when the endpoint is asked, with a function that returns the received part of the answer; null: nothing can be continued. */
+  onBegin?: (read: () => BegunReply | null) => void;
 };
 
 /** Policy client of one rollout. Throws RolloutFailure `policy_*`; aborting the signal closes the request at the server. */

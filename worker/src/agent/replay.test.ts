@@ -1,4 +1,4 @@
-import type { RecordedTurn } from '@swefarm/shared';
+import { type BegunAnswer, type RecordedTurn, seenBefore } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import {
   type Answer,
@@ -22,8 +22,9 @@ function linesOf(answers: Answer[]) {
     ...policy,
     openLine:
       () =>
-      async ({ messages, tools, signal }) =>
+      async ({ messages, tools, signal, begun }) =>
         ({
+          ...(begun ? { resumed: begun.ids.length } : {}),
           ...(await policy.complete(messages, tools, signal)),
           after: {
             message: { role: 'assistant', content: '' },
@@ -45,18 +46,23 @@ async function play(
   turns: readonly RecordedTurn[] = [],
   shell = echoShell(),
   mostSeconds = 60,
+  begun: BegunAnswer | null = null,
 ) {
   const recorded: RecordedTurn[] = [];
   const { lines, requests } = linesOf(answers);
   const onRecord = (turn: RecordedTurn) => void recorded.push(turn);
-  const replay = openReplay(lines, { turns, mostSeconds, onRecord, onOver: () => undefined });
+  const nothing = () => undefined;
+  const resumed: number[] = [];
+  const onResumed = (tokens: number) => void resumed.push(tokens);
+  const deps = { onRecord, onBegin: nothing, onOver: nothing, onResumed };
+  const replay = openReplay(lines, { turns, begun, mostSeconds, ...deps });
   const { beforeTurn, onAnswer } = replay;
   const end = await runMiniAgent(
     scriptedTask({ time_limit: 1000 }),
     depsOf(replay.policy, shell, { beforeTurn, onAnswer }),
   );
   replay.requireOver();
-  return { end, recorded, requests, shell };
+  return { end, recorded, requests, shell, resumed };
 }
 
 const ANSWERS = [bash('echo 1'), 'no block', bash('echo 2'), SUBMIT];
@@ -116,6 +122,23 @@ test('the agent’s clock continues at the recorded time', async () => {
   const late = recorded.slice(0, 2).map((turn, index) => ({ ...turn, at: index === 1 ? at : 1 }));
   const again = await play([bash('echo 2'), SUBMIT], late);
   expect(again.recorded.every((turn) => turn.at >= at)).toBe(true);
+});
+
+test('an interrupted answer is continued once, if what was seen before it is the same', async () => {
+  const { recorded } = await play(ANSWERS);
+  const third = recorded[2] as RecordedTurn;
+  const part = { prompt: '', text: 'T', ids: Int32Array.of(7), log_probs: Float32Array.of(-1) };
+  const begun = { ...third, ...part, versions: [], seconds: 500 };
+  const [same, other, first] = await Promise.all([
+    play(ANSWERS.slice(2), recorded.slice(0, 2), echoShell(), 60, begun),
+    play(ANSWERS.slice(2), recorded.slice(0, 2), echoShell(), 60, { ...begun, exit_codes: [4] }),
+    play(ANSWERS, [], echoShell(), 60, { ...begun, ...seenBefore({ messages: [], turns: [] }, 0) }),
+  ]);
+  expect([same.resumed, other.resumed, first.resumed]).toEqual([[1], [], []]);
+  // The agent's clock counts the seconds of the part.
+  expect(same.recorded[0]?.at).toBeGreaterThan(500);
+  expect(other.recorded[0]?.at).toBeLessThan(500);
+  expect(other.end.exit_status).toBe('submitted');
 });
 
 test('replayed tokens are those that were recorded', async () => {

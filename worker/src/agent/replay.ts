@@ -3,7 +3,14 @@
  * come first, whose commands run again in a fresh sandbox, and then the endpoint is asked. What the model observed must be the same.
  */
 import { type RecordedReply, recordedReplies } from '@swefarm/policy';
-import { hashOfMessages, type RecordedTurn, recordedTurn, type Trajectory } from '@swefarm/shared';
+import {
+  type BegunAnswer,
+  hashOfMessages,
+  type RecordedTurn,
+  recordedTurn,
+  seenBefore,
+  type Trajectory,
+} from '@swefarm/shared';
 import type { AgentDeps, ContextOverflow, LineReply, LineRequest, Policy, PolicyOfLines } from './agent.ts';
 import type { Pause } from './deadline.ts';
 import { isSameObservation } from './sameobservation.ts';
@@ -22,12 +29,18 @@ export class ReplayDiffers extends Error {
 export type ReplayDeps = {
   /** Recorded turns, in order; may be empty. */
   turns: readonly RecordedTurn[];
+  /** Part of the answer behind the turns; null: none. */
+  begun: BegunAnswer | null;
   /** Longest time of the replay. */
   mostSeconds: number;
   /** Called with each turn that the endpoint answered, before its commands run. */
   onRecord(turn: RecordedTurn): void;
+  /** Called when the endpoint is asked, with a function that returns the received part of the answer. */
+  onBegin(read: () => BegunAnswer | null): void;
   /** Called when the last recorded answer was given. */
   onOver(seconds: number): void;
+  /** Called with the number of tokens of `begun` that were continued. */
+  onResumed(tokens: number): void;
 };
 
 export type Replay = Required<Pick<AgentDeps, 'beforeTurn' | 'onAnswer'>> & {
@@ -45,6 +58,8 @@ export function openReplay(live: PolicyOfLines, deps: ReplayDeps): Replay {
   let given = 0;
   let replies: Generator<RecordedReply> | null = null;
   let ask: ((request: LineRequest) => Promise<LineReply | ContextOverflow>) | null = null;
+  let { begun } = deps;
+  let played: Trajectory | null = null;
 
   const giveRecorded = (recorded: RecordedTurn, start: number) => {
     const { turn } = recorded;
@@ -77,12 +92,28 @@ export function openReplay(live: PolicyOfLines, deps: ReplayDeps): Replay {
         const recorded = turns[given];
         if (recorded) return giveRecorded(recorded, messages.length);
         ask ??= live.openLine();
-        return await ask({ messages, tools, signal });
+        const trajectory = played;
+        const onBegin: LineRequest['onBegin'] = (read) =>
+          deps.onBegin(() => {
+            const part = trajectory && read();
+            return part && { ...seenBefore(trajectory, trajectory.turns.length), ...part };
+          });
+        const part = begun;
+        begun = null;
+        const reply = await ask({ messages, tools, signal, onBegin, ...(part ? { begun: part } : {}) });
+        if (part && 'resumed' in reply) {
+          clock.add(part.seconds);
+          deps.onResumed(part.ids.length);
+        }
+        return reply;
       },
     },
     has: (turn) => turn <= turns.length,
     beforeTurn(trajectory) {
       const recorded = turns[given];
+      played = trajectory;
+      // Turns that agree are worth more than a part of an answer, so a difference behind them drops that part only.
+      if (!recorded && begun && restore(begun, trajectory) !== null) begun = null;
       if (!recorded) return;
       const why = restore(recorded, trajectory);
       if (why !== null) throw new ReplayDiffers(given, why);
@@ -102,7 +133,7 @@ export function openReplay(live: PolicyOfLines, deps: ReplayDeps): Replay {
 
 /** Replaces the observations since the last answer by the recorded ones; returns why they differ, or null. */
 function restore(
-  { start, observed, exit_codes }: RecordedTurn,
+  { start, observed, exit_codes }: Pick<RecordedTurn, 'start' | 'observed' | 'exit_codes'>,
   { messages, turns }: Trajectory,
 ): string | null {
   const last = turns.at(-1);
@@ -156,6 +187,11 @@ function startReplayClock(inner: Pause, replays: boolean) {
     replaySeconds: elapsed,
     setTo(seconds: number): void {
       recorded = seconds;
+    },
+    /** Counts seconds of an earlier attempt. */
+    add(seconds: number): void {
+      offset -= seconds;
+      for (const listener of listeners) listener();
     },
     run(): void {
       offset = pausedSeconds() - inner.seconds();

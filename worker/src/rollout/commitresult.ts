@@ -23,7 +23,7 @@ const MOST_STORES = 3;
 /** Throws RolloutFailure `artifact_store` if the artifact cannot be written (nothing is committed), and errors of retryUntilAnswered(). */
 export async function commitAttempt(context: AttemptContext, conclusion: Conclusion): Promise<AfterAttempt> {
   const { services, clock, log, trace, previous, turns } = context;
-  await turns.close();
+  await turns.close(true);
   const failure = failureIn(conclusion);
   const won = await commitResult(context, conclusion);
   const end = failure ? attemptEnd.failed(failure) : attemptEnd.done(won);

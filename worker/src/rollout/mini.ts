@@ -87,8 +87,15 @@ const replayOf = (
 ): Replay =>
   openReplay(policy, {
     turns: recorded,
+    begun: turns.begun,
     mostSeconds: run.agent.time_limit,
     onRecord: (turn) => turns.add(turn),
+    onBegin: (read) => turns.begin(read),
+    onResumed(tokens) {
+      metrics.replayedTokens.inc(tokens);
+      if (turns.replay) turns.replay.tokens = tokens;
+      log.info({ tokens }, 'an answer that an earlier attempt began was continued');
+    },
     onOver(seconds) {
       metrics.replays.inc({ end: 'continued' });
       metrics.replayedTurns.inc(recorded.length);

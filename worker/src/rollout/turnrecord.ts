@@ -4,6 +4,7 @@
  */
 import {
   type AgentConfig,
+  type BegunAnswer,
   decodeTurns,
   encodeTurns,
   errorMessage,
@@ -13,6 +14,7 @@ import {
   isArtifactGone,
   type JournalEntry,
   type Log,
+  lineOfBegun,
   type PolicyConfig,
   parseTurns,
   type RecordedTurn,
@@ -26,6 +28,8 @@ import { retryUntilAnswered, untilTakenOver } from './untilanswered.ts';
 
 /** Longest record in bytes. Later turns are not recorded, so that the next attempt continues from this point. */
 const MOST_BYTES = 64 * 1024 ** 2;
+/** Time in milliseconds after which the received part of an answer is recorded again: a lost worker loses no more sampling. */
+const PART_MS = 5_000;
 /** Ends after which the state of the sandbox, or the time that is used up, may be the cause: the next attempt begins anew. */
 const NOT_REPLAYED: ReadonlySet<FailureClass> = new Set([
   'patch_take',
@@ -60,12 +64,19 @@ export class AttemptTurns {
   #stored = 0;
   #bytes = 0;
   #isClosed = false;
+  /** Returns the received part of the answer that the agent waits for; null: it waits for none. */
+  #answering: (() => BegunAnswer | null) | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  /** The part that the record has behind its last turn. */
+  #part: BegunAnswer | null = null;
   #writing: Promise<void> | null = null;
   #hasFailed = false;
   /** The record that this attempt continues. */
   #source: JournalEntry | null = null;
   /** How this attempt used an earlier record; null: there was none. */
   replay: Replay | null = null;
+  /** The part of the answer behind the turns to replay; null: none. */
+  begun: BegunAnswer | null = null;
 
   /** The constructor sends no request. */
   constructor(claimed: Claimed, how: Services) {
@@ -80,9 +91,10 @@ export class AttemptTurns {
     const found = this.#isOn ? await this.#find() : null;
     const record = found?.record ?? (branch === null ? null : parseTurns(branch));
     if (record === null) return [];
-    const { replay, turns } = record;
+    const { replay, turns, begun = null } = record;
     this.#source = found?.entry ?? null;
-    if (turns.length === 0 && !replay) return [];
+    if (turns.length === 0 && !replay && !begun) return [];
+    this.begun = begun;
     this.#turns = [...turns];
     this.replay = { turns: turns.length, differed_at: replay?.differed_at ?? null };
     return turns;
@@ -91,6 +103,8 @@ export class AttemptTurns {
   /** Begins an empty record, because the replay differed at a turn. */
   async beginAnew(turn: number): Promise<void> {
     this.#turns = [];
+    this.begun = null;
+    this.#answering = null;
     this.replay = { turns: 0, differed_at: turn };
     this.#stored = 0;
     this.#bytes = 0;
@@ -101,13 +115,27 @@ export class AttemptTurns {
   add(turn: RecordedTurn): void {
     if (!this.#isOn || this.#isClosed) return;
     this.#turns.push(turn);
+    this.#answering = null;
     void this.#start();
   }
 
-  /** Ends the appends. Returns what the journal states of the record. */
-  async close(): Promise<{ turns?: number; replay?: Replay }> {
+  /** Records the received part of an answer every {@link PART_MS} until its turn is added, and at the end of the attempt. */
+  begin(read: () => BegunAnswer | null): void {
+    if (!this.#isOn || this.#isClosed) return;
+    this.#answering = read;
+    this.#timer ??= setInterval(() => {
+      if (this.#answering?.()) void this.#start(true);
+    }, PART_MS).unref();
+  }
+
+  /** Ends the appends. Returns what the journal states of the record. `over`: the rollout has its result, so no attempt needs the record. */
+  async close(over = false): Promise<{ turns?: number; replay?: Replay }> {
+    clearInterval(this.#timer);
     this.#isClosed = true;
     await this.#writing;
+    // Without bytes of its own this attempt has replayed only, and the record that it replayed is still there.
+    const isBehind = this.#bytes > 0 && this.#stored < this.#turns.length;
+    if (!over && (isBehind || this.#answering?.())) await this.#start(true);
     return {
       ...(this.#stored > 0 ? { turns: this.#stored } : {}),
       ...(this.replay ? { replay: this.replay } : {}),
@@ -131,29 +159,34 @@ export class AttemptTurns {
     });
   }
 
-  #start(): Promise<void> {
-    this.#writing ??= this.#write().finally(() => {
+  #start(withPart = false): Promise<void> {
+    this.#writing ??= this.#write(withPart).finally(() => {
       this.#writing = null;
     });
     return this.#writing;
   }
 
-  async #write(): Promise<void> {
+  async #write(withPart: boolean): Promise<void> {
     const { artifacts } = this.#how;
     const { job, attempt, claim } = this.#claimed;
+    let readPart = withPart;
     try {
-      while (!this.#isClosed && this.#bytes < MOST_BYTES) {
+      while ((!this.#isClosed || withPart) && this.#bytes < MOST_BYTES) {
+        const part = (readPart && this.#answering?.()) || null;
         const isFirst = this.#bytes === 0;
         const { length } = this.#turns;
-        if (length === this.#stored && !isFirst) return;
-        const bytes = await encodeTurns(
-          this.#turns.slice(this.#stored),
-          isFirst ? { replay: this.replay } : undefined,
-        );
+        const fresh = this.#turns.slice(this.#stored);
+        if (isFirst || fresh.length > 0) this.#part = null;
+        const line = part && lineOfBegun(part, this.#part);
+        if (fresh.length === 0 && !isFirst && !line) return;
+        const bytes = await encodeTurns(fresh, isFirst ? { replay: this.replay } : undefined, line);
         const isStored = await artifacts.append(job.rollout_id, { attempt, claim }, bytes, this.#bytes);
         this.#stored = isStored ? length : 0;
         this.#bytes = isStored ? this.#bytes + bytes.length : 0;
-        if (isStored && isFirst) await this.#dropSource();
+        if (!isStored) continue;
+        this.#part = part ?? this.#part;
+        readPart = false;
+        if (isFirst) await this.#dropSource();
       }
     } catch (error) {
       if (!this.#hasFailed)

@@ -1,5 +1,5 @@
 /** The policy client of a rollout: it returns one answer per call and classifies every fault. */
-import { ContextOverflowError, type EndpointClient, type Post } from '@swefarm/policy';
+import { ContextOverflowError, type EndpointClient, type Post, type TurnClient } from '@swefarm/policy';
 import { type PolicyConfig, type PolicyKey, RolloutFailure, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 import type { ContextOverflow, LineReply, PolicyOfLines } from '../agent.ts';
@@ -14,6 +14,7 @@ import {
   type TurnContext,
   type TurnRequest,
 } from './turncontext.ts';
+import type { TurnVersions } from './versions.ts';
 
 /**
  * Opens the policy for one attempt, bound to the least loaded endpoint; dispose it to release the binding. `complete` throws RolloutFailure
@@ -66,13 +67,35 @@ async function requestTurn(
   try {
     const client = await openClient();
     generated = () => client.generatedTokens();
-    const { reply, url, tokensBefore } = await askUntilAnswered(context, request, versions, client);
+    const resumption = resumptionOf(request, versions, client);
+    const whole = () => seconds() + resumption.seconds;
+    request.onBegin?.(() => {
+      const begun = client.begun?.();
+      if (!begun) return null;
+      const { logProbs: log_probs, ...part } = begun;
+      return { ...part, log_probs, versions: versions.partsOf(part.ids.length), seconds: whole() };
+    });
+    const { reply, url, tokensBefore } = await askUntilAnswered(
+      context,
+      request,
+      versions,
+      client,
+      resumption,
+    );
     endpoints.answered(url);
     const { streamedTokens = 0, ...answer } = reply;
     const { generation_token_ids: ids, usage } = answer;
-    context.addThroughput(ids?.length ?? usage?.completion_tokens ?? streamedTokens, seconds());
+    const tokens = ids?.length ?? usage?.completion_tokens ?? streamedTokens;
+    context.addThroughput(tokens - resumption.tokens, seconds());
     const made = await versions.finish(url, ids && ids.length - tokensBefore);
-    return { ...answer, seconds: seconds(), endpoint: withoutUser(url), ...made };
+    const { tokens: resumed } = resumption;
+    return {
+      ...answer,
+      ...made,
+      seconds: whole(),
+      endpoint: withoutUser(url),
+      ...(resumed > 0 ? { resumed } : {}),
+    };
   } catch (error) {
     context.addThroughput(generated(), seconds());
     if (!(error instanceof ContextOverflowError)) throw toFailure(error, binding.url, apiKey);
@@ -80,6 +103,25 @@ async function requestTurn(
     return { context_overflow: true, of: error.of, message, seconds: seconds() };
   }
 }
+
+/** Begins the answer with the part that an earlier attempt received, once the prompt is known to be the same. */
+function resumptionOf({ begun, messages, tools }: TurnRequest, versions: TurnVersions, client: TurnClient) {
+  let isDecided = begun === undefined;
+  return {
+    tokens: 0,
+    seconds: 0,
+    async decide(post: Post): Promise<void> {
+      if (isDecided || !begun) return;
+      const { log_probs: logProbs, ...part } = begun;
+      const isUsed = (await client.resume?.({ ...part, logProbs }, messages, tools, post)) ?? false;
+      isDecided = true;
+      if (!isUsed) return;
+      versions.resume(begun.versions);
+      Object.assign(this, { tokens: begun.ids.length, seconds: begun.seconds });
+    },
+  };
+}
+export type Resumption = ReturnType<typeof resumptionOf>;
 
 const COUNT_MS = 30_000;
 

@@ -3,6 +3,7 @@ import { AnswerError, type TurnClient, type TurnReply, wantsStream } from '@swef
 import { exponentialBackoff, sleep } from '@swefarm/shared';
 import { type Deadline, type Pause, startDeadline, untilServing } from '../deadline.ts';
 import { FEW, faultOfAnswer, PolicyFault, type RetryRule } from './fault.ts';
+import type { Resumption } from './policy.ts';
 import { redact, withoutUser } from './redact.ts';
 import { createPost } from './transport.ts';
 import type { TurnContext, TurnRequest } from './turncontext.ts';
@@ -27,6 +28,7 @@ type RequestState = {
   readonly request: TurnRequest;
   readonly versions: TurnVersions;
   readonly client: TurnClient;
+  readonly resumption: Resumption;
   /** Number of tokens of the answer that existed before the last request. */
   tokensBefore: number;
   answering: boolean;
@@ -46,11 +48,21 @@ export async function askUntilAnswered(
   request: TurnRequest,
   versions: TurnVersions,
   client: TurnClient,
+  resumption: Resumption,
 ): Promise<{ reply: TurnReply; url: string; tokensBefore: number }> {
   const { followed, apiKey, log } = context.deps;
   const { url } = context.binding;
   const counts = { tokensBefore: 0, answering: false, progressed: false, faults: 0 };
-  const state: RequestState = { context, url, request, versions, client, ...counts, left: new Map() };
+  const state: RequestState = {
+    context,
+    url,
+    request,
+    versions,
+    client,
+    resumption,
+    ...counts,
+    left: new Map(),
+  };
   using patience = openPatience(context);
   for (let tries = 1; ; ) {
     await untilServing(followed.pause, request.signal);
@@ -144,7 +156,7 @@ function countFault(state: RequestState, fault: PolicyFault): void {
 async function askOnce(state: RequestState): Promise<TurnReply> {
   const { context, request, versions, client } = state;
   const { config, binding, deps, time } = context;
-  const { messages, tools, signal, ...options } = request;
+  const { messages, tools, signal, begun: _, onBegin: __, ...options } = request;
   // A trainer may serve new weights at other endpoints.
   binding.rebind();
   state.url = binding.url;
@@ -163,7 +175,11 @@ async function askOnce(state: RequestState): Promise<TurnReply> {
     },
   });
   try {
-    return await askStreamedOrWhole(context, client, () => client.ask(messages, tools, post, options));
+    return await askStreamedOrWhole(context, client, async () => {
+      await state.resumption.decide(post);
+      state.tokensBefore = client.storedTokens();
+      return await client.ask(messages, tools, post, options);
+    });
   } catch (error) {
     const received = client.storedTokens() - state.tokensBefore;
     state.progressed = received > 0;

@@ -14,6 +14,7 @@ import {
   type PolicyKey,
   type ToolDefinition,
 } from '@swefarm/shared';
+import type { LineRequest } from '../agent.ts';
 import { createPause, REAL_TIME, type Time, unionOf } from '../deadline.ts';
 import type { Endpoints } from './endpoints.ts';
 import { whyKeyWithheld, withoutUser } from './redact.ts';
@@ -40,8 +41,8 @@ export type PolicyDeps = {
   time?: Time;
 };
 
-/** `answer` and `maxTokens`: as in the options of a turn client. */
-export type TurnRequest = {
+/** `answer` and `maxTokens`: as in the options of a turn client. `begun` and `onBegin`: as in {@link LineRequest}. */
+export type TurnRequest = Pick<LineRequest, 'begun' | 'onBegin'> & {
   messages: readonly Message[];
   tools: readonly ToolDefinition[];
   signal: AbortSignal;

@@ -36,6 +36,13 @@ export function createVersions(
         head = latest;
         if (latest.version !== null) reported = latest.version;
       },
+      /** Begins the answer with parts that an earlier attempt received. */
+      resume: (begun: readonly Part[]) => void parts.push(...begun),
+      /** Returns the parts of an answer that has so many tokens and is not complete. */
+      partsOf(tokens: number): Part[] {
+        const rest = tokens - parts.reduce((sum, part) => sum + part.tokens, 0);
+        return rest > 0 ? [...parts, { ...versionsOf(announced, head, known()), tokens: rest }] : [...parts];
+      },
       /** Reports that the request was interrupted after this many usable tokens. */
       onBroken(tokens: number): void {
         if (tokens > 0) parts.push({ ...versionsOf(announced, head, known()), tokens });
