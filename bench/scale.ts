@@ -18,6 +18,7 @@ import {
   reportTurns,
 } from './scale/phases.ts';
 import { type Step, takeStep } from './scale/step.ts';
+import { type WaitingPart, waitForPolicy } from './scale/waiting.ts';
 import { rounded } from './statistics.ts';
 
 export type ScaleSize = {
@@ -48,6 +49,7 @@ export type ScaleRow = ScaleSize & {
   memory: { peak_bytes: number; running_bytes: number; turn_bytes: number; result_bytes: number };
   filled: Filled;
   step: Step;
+  waiting: WaitingPart;
   /** Null when a tenth of the nodes is less than one node. */
   recovery: Recovery | null;
 };
@@ -97,6 +99,11 @@ async function measureSize(size: ScaleSize): Promise<ScaleRow> {
     `a step of ${step.rollouts}: last after ${step.seconds.last} s (ideal ${step.ideal_seconds.last} s)`,
   );
 
+  const waiting = await waitForPolicy(simulated, { ...size, idle: idling });
+  logProgress(
+    `${waiting.rollouts - waiting.limit} wait for their policy: ${share(waiting.waiting)} of Redis, ${Math.round(waiting.waiting.commands)} commands a second; ${waiting.step_seconds} s for ${waiting.ideal_seconds} s of work`,
+  );
+
   const { run, ids, filled, empty, full } = await fillUp(simulated, rollouts);
   const begun = loadOf(empty, full, rollouts, [idling]);
   logProgress(`${rollouts} rollouts ran after ${filled.all_seconds} s`);
@@ -138,7 +145,7 @@ async function measureSize(size: ScaleSize): Promise<ScaleRow> {
       // Redis drops a rollout's live turns a minute after its end.
       result_bytes: bytes(empty, after) - REPORTED_TURNS * bytes(beforeTurn, afterTurn),
     },
-    ...{ filled, step, recovery },
+    ...{ filled, step, waiting, recovery },
   };
 }
 

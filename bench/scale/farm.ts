@@ -91,8 +91,15 @@ export function instancesOf(name: string, count: number): Instance[] {
   );
 }
 
-export function recordOf(instances: Instance[]): RunRecord {
+/** @param admission the limit of rollouts that play at once; null: none */
+export function recordOf(instances: Instance[], admission: number | null = null): RunRecord {
   const dataset = { path: 'bench', sha256: newId(), instances };
-  const flags = { agent: 'mini', model: 'simulated', groupSize: GROUP, policyUrl: POLICY };
+  const flags = {
+    agent: 'mini',
+    model: 'simulated',
+    groupSize: GROUP,
+    policyUrl: POLICY,
+    admission: admission ?? 'off',
+  };
   return newRunRecord({ dataset, flags }, false);
 }

@@ -1,0 +1,75 @@
+/** Rollouts beyond the limit of their policy: what they cost Redis while they wait, and how soon a freed place is used. */
+import { submit } from '@swefarm/runs';
+import { sleep } from '@swefarm/shared';
+import { until } from '@swefarm/testkit';
+import { secondsOf } from '../durations.ts';
+import { PATIENCE } from '../fleet.ts';
+import { type Load, loadBetween, secondsBetween, times } from '../load.ts';
+import { rounded } from '../statistics.ts';
+import { collect, GROUP, instancesOf, onceEach, recordOf, type SimulatedFarm } from './farm.ts';
+
+export type WaitingPart = {
+  rollouts: number;
+  limit: number;
+  /** Until all but `limit` rollouts wait. */
+  settled_seconds: number;
+  /** Of the whole farm, per second, while the rollouts wait, less what idle nodes cost. */
+  waiting: Load;
+  /** Seconds of a step of short rollouts under the limit, and those of the same order if a freed place were used at once. */
+  step_seconds: number;
+  ideal_seconds: number;
+};
+
+/** Durations of the rollouts of the step are divided by this, so that places are freed often. */
+const COMPRESS = 120;
+
+export async function waitForPolicy(
+  simulated: SimulatedFarm,
+  { fill: rollouts, watch_seconds, idle }: { fill: number; watch_seconds: number; idle: Load },
+): Promise<WaitingPart> {
+  const { farm, fleet, look } = simulated;
+  const limit = rollouts / 4;
+  const start = async (name: string, compress: number | null) => {
+    const instances = instancesOf(name, Math.ceil(rollouts / GROUP));
+    const record = recordOf(instances, limit);
+    if (compress !== null) fleet.send({ order: 'time', run_id: record.run_id, compress });
+    return await submit(farm, { record, instances });
+  };
+  const from = performance.now();
+  const { run_id } = await start('waiting', null);
+  const settled = async (): Promise<boolean> => {
+    const [pool] = (await farm.admissions.list()).filter((one) => one.limit === limit);
+    return fleet.running() === limit && pool?.waiting === rollouts - limit;
+  };
+  await until(settled, PATIENCE);
+  const settled_seconds = rounded((performance.now() - from) / 1000, 1);
+  const before = await look();
+  await sleep(1000 * watch_seconds);
+  const after = await look();
+  const seconds = secondsBetween(before, after);
+  const waiting = loadBetween(before, after, seconds, times(idle, seconds));
+  await farm.cancel.cancelRun(run_id);
+  await collect(farm, run_id, rollouts);
+  const begun = Date.now();
+  const step = await start('turnover', COMPRESS);
+  const results = await collect(farm, step.run_id, rollouts);
+  onceEach(results, rollouts, 0);
+  const step_seconds = rounded((Math.max(...results.map(({ at }) => at)) - begun) / 1000, 1);
+  return {
+    rollouts,
+    limit,
+    settled_seconds,
+    waiting,
+    step_seconds,
+    ideal_seconds: idealOf(step.rollouts, limit),
+  };
+}
+
+function idealOf(rollouts: readonly string[], limit: number): number {
+  const free = Array.from({ length: limit }, () => 0);
+  for (const id of rollouts) {
+    const first = free.indexOf(Math.min(...free));
+    free[first] = (free[first] ?? 0) + secondsOf(id) / COMPRESS;
+  }
+  return rounded(Math.max(...free), 1);
+}
