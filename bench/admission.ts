@@ -101,7 +101,7 @@ async function playStep(
 
 const SAMPLE_MS = 500;
 
-async function watchPools(farm: Farm, pool: string, signal: AbortSignal) {
+export async function watchPools(farm: Farm, pool: string, signal: AbortSignal) {
   const most = { most_playing: 0, most_waiting: 0 };
   while (!signal.aborted) {
     const found = (await farm.admissions.list()).find((one) => one.pool === pool);

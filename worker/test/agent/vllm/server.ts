@@ -25,6 +25,8 @@ export type VllmOptions = {
   blocks: number;
   /** Most tokens of prompt and answer; absent: 8192. */
   context?: number;
+  /** Most requests at once; absent: 32. */
+  sequences?: number;
   /** Whether the server logs the token ids of all prompts. */
   logIds?: boolean;
 };
@@ -32,13 +34,18 @@ export type VllmOptions = {
 /** Starts vLLM with its known fault (SEED_CRASH): a preempted request with a seed kills the engine. */
 export async function startVllm(
   folder: string,
-  { blocks, context = 8192, logIds = false }: VllmOptions,
+  { blocks, context = 8192, sequences = 32, logIds = false }: VllmOptions,
 ): Promise<Vllm> {
   const port = await freePort();
   const up = (seedCrash: boolean) =>
     new Promise<void>((resolve, reject) => {
-      const sizes = { PORT: String(port), BLOCKS: String(blocks), CONTEXT: String(context) };
-      const environment = { ...process.env, ...sizes, ...(logIds ? { LOG_IDS: '1' } : {}) };
+      const sizes = { PORT: port, BLOCKS: blocks, CONTEXT: context, SEQS: sequences };
+      const named = Object.entries(sizes).map(([name, size]) => [name, String(size)]);
+      const environment = {
+        ...process.env,
+        ...Object.fromEntries(named),
+        ...(logIds ? { LOG_IDS: '1' } : {}),
+      };
       const child = spawn('bash', [UP, folder], {
         env: { ...environment, ...(seedCrash ? { SEED_CRASH: '1' } : {}) },
         stdio: ['ignore', 'ignore', 'inherit'],
