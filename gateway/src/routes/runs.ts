@@ -15,8 +15,8 @@ const RunCancellation = z
   .nullish()
   .meta({ description: 'rollouts to cancel; default: all of the run' });
 
-const { created_at, kind, open, group_size, dataset, order, forecast } = RunRecord.shape;
-const RunSummary = z.object({ run_id: z.string(), created_at, kind, open, group_size, dataset });
+const { created_at, kind, dry_run, open, group_size, dataset, order, forecast } = RunRecord.shape;
+const RunSummary = z.object({ run_id: z.string(), created_at, kind, dry_run, open, group_size, dataset });
 
 const RunList = z.object({
   runs: z.array(RunSummary),
@@ -88,10 +88,11 @@ export async function requireRun({ farm }: GatewayDeps, runId: string): Promise<
   throw new Refusal(404, 'unknown_run', `run: no run ${runId} at ${farm.address}`, { field: 'run' });
 }
 
-const summaryOf = ({ run_id, created_at, kind, open, group_size, dataset }: RunRecord) => ({
+const summaryOf = ({ run_id, created_at, kind, dry_run, open, group_size, dataset }: RunRecord) => ({
   run_id,
   created_at,
   kind,
+  ...(dry_run ? { dry_run } : {}),
   open,
   group_size,
   dataset,
