@@ -78,7 +78,9 @@ async function readGroups(
     throw new Refusal(400, 'bad_request', text, { field: 'run' });
   }
   const read = async (signal: AbortSignal) => {
-    let batch = await groupEnds.read(runId, after, { count, keep, blockMs: wait_seconds * 1000, signal });
+    // A run without open rollouts ends no further group, so that a read need not wait.
+    const blockMs = (await groupsOf.left(runId)) === 0 ? 0 : wait_seconds * 1000;
+    let batch = await groupEnds.read(runId, after, { count, keep, blockMs, signal });
     let done = false;
     if (batch.groups.length === 0 && (await groupsOf.left(runId)) === 0) {
       // The last groups may have ended after the first read.

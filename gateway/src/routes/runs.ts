@@ -19,8 +19,8 @@ const RunCancellation = z
   .meta({ description: 'rollouts and groups to cancel; default: all of the run' });
 type RunCancellation = z.infer<typeof RunCancellation>;
 
-const { created_at, kind, open, group_size, dataset, order, forecast } = RunRecord.shape;
-const RunSummary = z.object({ run_id: z.string(), created_at, kind, open, group_size, dataset });
+const { created_at, kind, dry_run, open, group_size, dataset, order, forecast } = RunRecord.shape;
+const RunSummary = z.object({ run_id: z.string(), created_at, kind, dry_run, open, group_size, dataset });
 
 const RunList = z.object({
   runs: z.array(RunSummary),
@@ -115,10 +115,11 @@ export async function requireRun({ farm }: GatewayDeps, runId: string): Promise<
   throw new Refusal(404, 'unknown_run', `run: no run ${runId} at ${farm.address}`, { field: 'run' });
 }
 
-const summaryOf = ({ run_id, created_at, kind, open, group_size, dataset }: RunRecord) => ({
+const summaryOf = ({ run_id, created_at, kind, dry_run, open, group_size, dataset }: RunRecord) => ({
   run_id,
   created_at,
   kind,
+  ...(dry_run ? { dry_run } : {}),
   open,
   group_size,
   dataset,

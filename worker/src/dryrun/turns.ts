@@ -21,8 +21,8 @@ export function withVersions(turn: Turn, { start, end }: Turn['policy_version'])
 
 /** Returns the versions at start and end of a turn, if a rollout of `count` turns used `versions` for equal shares of its turns. */
 export function shareOf(versions: readonly string[], turn: number, count: number) {
-  const at = (place: number): string | null =>
-    versions[Math.min(versions.length - 1, Math.floor((place * versions.length) / Math.max(1, count)))] ??
+  const at = (position: number): string | null =>
+    versions[Math.min(versions.length - 1, Math.floor((position * versions.length) / Math.max(1, count)))] ??
     null;
   // The weights change in the middle of an answer.
   return { start: at(Math.max(0, turn - 1)), end: at(turn) };
