@@ -107,6 +107,7 @@ export {
   DEFAULT_POLICY,
   EndpointView,
   followsPolicy,
+  modelOfRun,
   PolicyChange,
   PolicyName,
   PolicyRecord,
