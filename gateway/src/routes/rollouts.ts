@@ -11,6 +11,14 @@ import { requireRun } from './runs.ts';
 
 export const RolloutParams = z.object({ rollout: z.string() });
 
+const ArtifactQuery = z.object({
+  routed_experts: z
+    .enum(['true', 'false'])
+    .default('false')
+    .meta({ description: 'true: also the experts of each token, which are many times larger than the rest' }),
+});
+type ArtifactQuery = z.infer<typeof ArtifactQuery>;
+
 const RolloutState = z.union([
   z.object({ status: z.literal('done'), result: Result }),
   z.object({ status: z.enum(['waiting', 'running']), attempts: z.array(JournalEntry) }),
@@ -24,15 +32,16 @@ export function rolloutRoutes(app: App, deps: GatewayDeps): void {
     (request) => describeRollout(deps, request.params.rollout),
   );
   const trajectory = TrajectoryBody.nullable();
+  const read = { params, querystring: ArtifactQuery };
   app.get(
     '/v1/rollouts/:rollout/trajectory',
-    documented('The conversation of a finished rollout, with token ids', trajectory, { params }, 404),
-    async (request) => asJson((await readArtifact(deps, request.params.rollout)).trajectory),
+    documented('The conversation of a finished rollout, with token ids', trajectory, read, 404),
+    async ({ params, query }) => asJson((await readArtifact(deps, params.rollout)).trajectory, query),
   );
   app.get(
     '/v1/rollouts/:rollout/artifact',
-    documented('Trajectory, patch, report and test log of a finished rollout', ArtifactBody, { params }, 404),
-    async (request) => asJson(await readArtifact(deps, request.params.rollout)),
+    documented('Trajectory, patch, report and test log of a finished rollout', ArtifactBody, read, 404),
+    async ({ params, query }) => asJson(await readArtifact(deps, params.rollout), query),
   );
 }
 
@@ -54,4 +63,5 @@ async function readArtifact({ farm }: GatewayDeps, rolloutId: string): Promise<A
 }
 
 /** Converts packed numbers in a value to lists of numbers, and packed bytes to base64. */
-const asJson = <Body>(value: unknown): Body => JSON.parse(plainJson(value)) as Body;
+const asJson = <Body>(value: unknown, { routed_experts: experts }: ArtifactQuery): Body =>
+  JSON.parse(plainJson(value, { experts: experts === 'true' })) as Body;
