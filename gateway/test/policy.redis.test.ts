@@ -4,12 +4,11 @@ import { ask, testGateway } from './gateway.ts';
 test('a trainer sets the state of its policy around a weight update', async () => {
   const { url } = await testGateway();
   expect((await ask(`${url}/policy`, 'GET')).status).toBe(404);
-  const started = { version: 'step-1', endpoints: ['http://127.0.0.1:9/v1'], state: 'serving' };
+  const first = { version: 'step-1', model: 'policy-v1' };
+  const started = { ...first, endpoints: ['http://127.0.0.1:9/v1'], state: 'serving' };
   expect((await ask(`${url}/policy`, 'PUT', started)).body).toMatchObject({ name: 'default', ...started });
-  expect((await ask(`${url}/policy`, 'PUT', { state: 'updating' })).body).toMatchObject({
-    version: 'step-1',
-    state: 'updating',
-  });
+  for (const state of ['pausing', 'updating'])
+    expect((await ask(`${url}/policy`, 'PUT', { state })).body).toMatchObject({ ...first, state });
   const after = await ask(`${url}/v1/policies/default`, 'PUT', { version: 'step-2', state: 'serving' });
   expect(after.body).toMatchObject({ versions: ['step-1', 'step-2'], state: 'serving' });
   expect((await ask(`${url}/policy`, 'GET')).body).toEqual(after.body);
@@ -25,7 +24,8 @@ test('several policies have states of their own, and bad changes are refused', a
     [{ state: 'dozing' }, 'state'],
     [{ endpoints: ['nowhere'] }, 'endpoints'],
     [{ weights: 1 }, 'weights'],
-    [{}, 'expected version, endpoints or state'],
+    [{}, 'expected version, endpoints, model or state'],
+    [{ model: '' }, 'model'],
   ] as const) {
     const refused = await ask(`${url}/policy`, 'PUT', body);
     expect(refused.status).toBe(400);

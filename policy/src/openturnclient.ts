@@ -14,10 +14,11 @@ import { createTurnSampling, sendWithinLimit, type TurnLimits, type TurnSampling
 /** Opens the clients of a rollout for the token mode of `config`. Throws UsageError `tokenizer` if the tokenizer folder is invalid. */
 export async function openTurnClients(config: PolicyConfig, limits: TurnLimits): Promise<TurnClients> {
   const sampling = createTurnSampling(config, limits);
+  const { model = () => config.model } = limits;
   if (config.token_mode !== 'token-in') {
-    return { open: (after) => createChatClient(config, sampling, after), countTokens: null };
+    return { open: (after) => createChatClient(config, sampling, model, after), countTokens: null };
   }
-  const turns = createTokenTurns(config, sampling, await openRenderer(config));
+  const turns = createTokenTurns(config, sampling, await openRenderer(config, model), model);
   return {
     open: (after) => new TokenTurnClient(turns, after),
     countTokens: async (messages, tools, post) => (await turns.render(messages, tools, post)).length,
@@ -28,7 +29,12 @@ export async function openTurnClients(config: PolicyConfig, limits: TurnLimits):
 export const openTurnClient = async (config: PolicyConfig, limits: TurnLimits): Promise<TurnClient> =>
   (await openTurnClients(config, limits)).open();
 
-function createChatClient(initial: PolicyConfig, sampling: TurnSampling, after?: Continued): TurnClient {
+function createChatClient(
+  initial: PolicyConfig,
+  sampling: TurnSampling,
+  model: () => string,
+  after?: Continued,
+): TurnClient {
   let config = initial;
   let answers = after?.point.answer ?? 0;
   // Only mode `echo` needs the ids of the last answer.
@@ -39,7 +45,8 @@ function createChatClient(initial: PolicyConfig, sampling: TurnSampling, after?:
     async ask(messages, tools, post, { answer = answers + 1, maxTokens = null } = {}) {
       const send = async (sampling: Parameters<typeof chatBody>[4]): Promise<ModelReply> => {
         stream = new ChatStream();
-        const body = await post('chat', chatBody(config, messages, tools, last, sampling, encoded), stream);
+        const asked = { ...config, model: model() };
+        const body = await post('chat', chatBody(asked, messages, tools, last, sampling, encoded), stream);
         if (isEventStream(body)) stream.take(body);
         return body.length === 0 || isEventStream(body) ? stream.end() : parseReply(body);
       };

@@ -29,7 +29,12 @@ const PROMPT_END_TOKENS = 5;
 /** What the clients of a rollout share: the renderer, what is known of its template, and whether to stream. */
 export type TokenTurns = ReturnType<typeof createTokenTurns>;
 
-export function createTokenTurns(initial: PolicyConfig, sampling: TurnSampling, renderer: Renderer) {
+export function createTokenTurns(
+  initial: PolicyConfig,
+  sampling: TurnSampling,
+  renderer: Renderer,
+  model: () => string,
+) {
   let config = initial;
   const thoughts = new Map<string, ThoughtTags | false>();
   const templates = new Map<string, TemplateWithTools>();
@@ -41,7 +46,7 @@ export function createTokenTurns(initial: PolicyConfig, sampling: TurnSampling, 
      * the received part.
      */
     hasStop: effectiveSampling(initial).stop !== undefined,
-    config: () => config,
+    config: () => ({ ...config, model: model() }),
     stopStreaming(): void {
       config = { ...config, stream: 'off' };
     },

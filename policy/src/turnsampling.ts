@@ -19,8 +19,11 @@ export const NO_LIMITS: TokenLimits = {
   modelLength: async () => null,
 };
 
-/** Limits of a turn, and the id of the rollout, from which seeds are derived. */
-export type TurnLimits = { rolloutId: string; limits: TokenLimits };
+/**
+ * Limits of a turn, and the id of the rollout, from which seeds are derived. `model` returns the model of the next request, because a trainer
+ * may name one for each version; absent: the model of the configuration.
+ */
+export type TurnLimits = { rolloutId: string; limits: TokenLimits; model?: () => string };
 
 /** The answer of a request: its number, from 1, and the most tokens that the caller wants (null: any number). */
 export type SampledTurn = { answer: number; maxTokens: number | null };

@@ -119,6 +119,7 @@ export {
   DEFAULT_POLICY,
   EndpointView,
   followsPolicy,
+  modelOfRun,
   PolicyChange,
   PolicyName,
   PolicyRecord,

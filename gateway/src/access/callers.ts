@@ -36,6 +36,8 @@ export type Caller = {
   failures: FailureAnswer;
   /** Whether the caller's trainer excludes samples with `mask_sample`; null: `failures` decides. */
   honoursMask: boolean | null;
+  /** Whether answers mask rollouts that a token limit cut, unless the row decides. */
+  mask_overlong: boolean;
   /** Maximum time that a call waits, in seconds. */
   max_hold_seconds: number;
   /** Whether answers contain `ng_trajectory`, which Gym's health check reads. */
@@ -62,6 +64,7 @@ const Entry = z.strictObject({
   entry: z.string().exactOptional(),
   failures: FailureAnswer.exactOptional(),
   mask_sample: MaskSample.exactOptional(),
+  mask_overlong: z.boolean().exactOptional(),
   max_hold_seconds: z.number().positive().exactOptional(),
   ng_trajectory: z.boolean().exactOptional(),
   api_key_env: z.string().exactOptional(),
@@ -84,6 +87,7 @@ export function readCallers(config: ProducerConfig): Caller[] {
     entry: null,
     failures: config.gateway_failures,
     honoursMask: isHonoured(config.gateway_mask_sample),
+    mask_overlong: false,
     max_hold_seconds: config.gateway_max_hold_seconds,
     ng_trajectory: true,
     run: {},

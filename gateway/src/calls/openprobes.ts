@@ -13,6 +13,7 @@ import {
   followsPolicy,
   type Instance,
   type Log,
+  modelOfRun,
   type RunRecord,
 } from '@swefarm/shared';
 import { digest } from '../access/digest.ts';
@@ -74,7 +75,7 @@ export class OpenProbes {
     const apiKey = own?.urls ? own.apiKey : keyOfRun;
     const tried = await probeEndpoints(urls, {
       ...{
-        config: policy,
+        config: { ...policy, model: modelOfRun(policy, followed) },
         apiKey,
         signal,
         ...(agent.type === 'installed' ? {} : { action: agent.action === 'tool' ? agent.action : 'fenced' }),

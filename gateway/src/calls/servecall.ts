@@ -177,6 +177,8 @@ function sendAnswer(call: OpenCall, answer: CallAnswer, probe: EndpointProbe | n
     repo: instance.repo,
     evaluationTimeout: rollout.run.evaluation.timeout,
     lines: row.trajectory_lines ?? 'main',
+    maskOverlong: row.mask_overlong ?? caller.mask_overlong,
+    experts: row.routed_experts ?? rollout.run.policy?.routed_experts === 'require',
     trajectory: caller.ng_trajectory && !isTraining(mode) && episode === null,
   });
   const text = episode ? episodePieces(episode, pieces) : pieces;

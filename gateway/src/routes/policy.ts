@@ -27,7 +27,7 @@ export function policyRoutes(app: App, { farm }: GatewayDeps): void {
   const change = { params: PolicyParams, body: PolicyChange };
   app.put(
     '/v1/policies/:name',
-    documented('Set version, endpoints or state; other fields stay', PolicyRecord, change, 403),
+    documented('Set version, endpoints, model or state; other fields stay', PolicyRecord, change, 403),
     async (request) => {
       requirePolicyAllowed(request, request.params.name);
       return await farm.policies.set(request.params.name, request.body);

@@ -16,6 +16,13 @@ const LinesQuery = z.object({
     description: 'all: also the other trained lines of an agent that comes as a program',
   }),
 });
+const ArtifactQuery = z.object({
+  routed_experts: z
+    .enum(['true', 'false'])
+    .default('false')
+    .meta({ description: 'true: also the experts of each token, which are many times larger than the rest' }),
+});
+type ArtifactQuery = z.infer<typeof ArtifactQuery>;
 
 const RolloutState = z.union([
   z.object({ status: z.literal('done'), result: Result }),
@@ -30,10 +37,11 @@ export function rolloutRoutes(app: App, deps: GatewayDeps): void {
     (request) => describeRollout(deps, request.params.rollout),
   );
   const trajectory = TrajectoryBody.nullable();
+  const read = { params, querystring: ArtifactQuery };
   app.get(
     '/v1/rollouts/:rollout/trajectory',
-    documented('The conversation of a finished rollout, with token ids', trajectory, { params }, 404),
-    async (request) => asJson((await readArtifact(deps, request.params.rollout)).trajectory),
+    documented('The conversation of a finished rollout, with token ids', trajectory, read, 404),
+    async ({ params, query }) => asJson((await readArtifact(deps, params.rollout)).trajectory, query),
   );
   app.get(
     '/v1/rollouts/:rollout/sample',
@@ -51,8 +59,8 @@ export function rolloutRoutes(app: App, deps: GatewayDeps): void {
   );
   app.get(
     '/v1/rollouts/:rollout/artifact',
-    documented('Trajectory, patch, report and test log of a finished rollout', ArtifactBody, { params }, 404),
-    async (request) => asJson(await readArtifact(deps, request.params.rollout)),
+    documented('Trajectory, patch, report and test log of a finished rollout', ArtifactBody, read, 404),
+    async ({ params, query }) => asJson(await readArtifact(deps, params.rollout), query),
   );
 }
 
@@ -81,4 +89,5 @@ const noArtifact = (rolloutId: string, reason: string): Refusal =>
   new Refusal(404, 'no_artifact', `rollout: ${rolloutId}: ${reason}`, { field: 'rollout' });
 
 /** Converts packed numbers in a value to lists of numbers, and packed bytes to base64. */
-const asJson = <Body>(value: unknown): Body => JSON.parse(plainJson(value)) as Body;
+const asJson = <Body>(value: unknown, { routed_experts: experts }: ArtifactQuery): Body =>
+  JSON.parse(plainJson(value, { experts: experts === 'true' })) as Body;

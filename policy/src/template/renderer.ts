@@ -21,8 +21,14 @@ export type Renderer = {
   decode(ids: Int32Array, post: Post): Promise<string>;
 };
 
-/** Opens a renderer for the tokenizer folder, or for the endpoint without a folder. Throws UsageError `tokenizer` for a bad folder. */
-export async function openRenderer({ model, tokenizer, extra_body }: PolicyConfig): Promise<Renderer> {
+/**
+ * Opens a renderer for the tokenizer folder, or for the endpoint without a folder. `model`: see TurnLimits. Throws UsageError `tokenizer` for
+ * a bad folder.
+ */
+export async function openRenderer(
+  { model: own, tokenizer, extra_body }: PolicyConfig,
+  model: () => string = () => own,
+): Promise<Renderer> {
   const { chat_template_kwargs: kwargs, chat_template: chat } = extra_body;
   const template = {
     ...(kwargs === undefined ? {} : { chat_template_kwargs: kwargs }),
@@ -37,11 +43,11 @@ export async function openRenderer({ model, tokenizer, extra_body }: PolicyConfi
  * Renders with vLLM's /tokenize, which returns the same ids as chat completions use, and decodes with /detokenize. `template`: request
  * fields that change the rendering.
  */
-function serverRenderer(model: string, template: Readonly<Record<string, unknown>>): Renderer {
+function serverRenderer(modelName: () => string, template: Readonly<Record<string, unknown>>): Renderer {
   return {
     async render(messages, tools, post, how = { open: true }) {
       const body = {
-        model,
+        model: modelName(),
         messages,
         add_generation_prompt: how.open,
         ...template,
@@ -53,7 +59,7 @@ function serverRenderer(model: string, template: Readonly<Record<string, unknown
       throw new AnswerError('garbage', `/tokenize answered no token ids: ${answer.slice(0, 100)}`);
     },
     async decode(ids, post) {
-      const body = JSON.stringify({ model, tokens: Array.from(ids) });
+      const body = JSON.stringify({ model: modelName(), tokens: Array.from(ids) });
       const answer = (await post('detokenize', [body])).toString('utf8');
       const text = fieldOf(answer, 'prompt');
       if (typeof text === 'string') return text;

@@ -6,6 +6,7 @@ import {
   type Farm,
   type Finding,
   type Instance,
+  modelOfRun,
   type PolicyConfig,
   type PolicyKey,
   type RunRecord,
@@ -29,10 +30,11 @@ export type EndpointCheck = {
  * are unusable for training, `policy_pictures` when an endpoint refuses pictures.
  */
 export async function requireFitEndpoints(farm: Farm, trial: EndpointCheck): Promise<void> {
-  const { policy } = trial.record;
+  const { policy: own } = trial.record;
   const shows = trial.instances.some(({ pictures = [] }) => pictures.length > 0);
-  if (!policy || !trial.probes) return;
-  const [registered] = policy.name === null ? [] : await farm.policies.get([policy.name]);
+  if (!own || !trial.probes) return;
+  const [registered] = own.name === null ? [] : await farm.policies.get([own.name]);
+  const policy = { ...own, model: modelOfRun(own, registered ?? null) };
   if (registered && registered.state !== 'serving') {
     printStatus(`swefarm: policy ${registered.name} is ${registered.state}: its endpoints are not tried`);
     return;

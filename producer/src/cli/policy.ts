@@ -23,12 +23,17 @@ const set = command({
   options: {
     '--policy-version <name>': text('the weights, as the trainer names them'),
     '--endpoint <url>': list('OpenAI-compatible endpoint (repeatable); replaces all'),
-    '--state <state>': choice('requests are sent only to a policy that is serving', PolicyState.options),
+    '--model <name>': text('model that runs of this policy ask for, such as the LoRA adapter of the version'),
+    '--state <state>': choice(
+      'no timeout runs unless it is serving; updating and asleep get no requests',
+      PolicyState.options,
+    ),
     ...FARM,
   },
   example: 'swefarm policy set main --policy-version step-100 --state serving',
   async run(o, { name }) {
-    const change = readChange(name, { version: o.policyVersion, endpoints: o.endpoint, state: o.state });
+    const { policyVersion: version, endpoint: endpoints, model, state } = o;
+    const change = readChange(name, { version, endpoints, model, state });
     await using farm = await openFarmPatiently(producerConfig(o));
     const record = await farm.policies.set(name, change);
     await print(process.stdout.isTTY ? line(record) : JSON.stringify(record));
@@ -69,7 +74,7 @@ function readChange(name: string, change: { [Key in keyof PolicyChange]: unknown
   if (read.success) return read.data;
   const [issue] = read.error.issues;
   if (issue?.path.length === 0)
-    throw new UsageError('policy set: give what changed: --policy-version, --endpoint or --state');
+    throw new UsageError('policy set: give what changed: --policy-version, --endpoint, --model or --state');
   throw new UsageError(`policy set: ${issue?.path.join('.')}: ${issue?.message}`);
 }
 
@@ -88,8 +93,8 @@ async function readAll(farm: Farm, name: string | undefined): Promise<Shown[]> {
   }));
 }
 
-const line = ({ name, state, version, endpoints, changed_at }: PolicyRecord): string =>
-  `${name}: ${state}, version ${version ?? 'unknown'}, ${endpoints.length || 'no'} endpoints of its own, since ${new Date(changed_at).toISOString()}`;
+const line = ({ name, state, version, endpoints, model, changed_at }: PolicyRecord): string =>
+  `${name}: ${state}, version ${version ?? 'unknown'}, ${model === null ? '' : `model ${model}, `}${endpoints.length || 'no'} endpoints of its own, since ${new Date(changed_at).toISOString()}`;
 
 function describe(shown: readonly Shown[]): string {
   if (shown.length === 0) return 'no trainer has registered a policy (swefarm policy set)';

@@ -36,7 +36,7 @@ export const LIVE_METRICS = {
   ),
   policyState: gauge(
     'swefarm_policy_state',
-    '1 for the state of the policy: serving, updating or asleep.',
+    '1 for the state of the policy: serving, pausing, updating or asleep.',
     'policy',
     'state',
   ),

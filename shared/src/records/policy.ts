@@ -1,8 +1,11 @@
 /** The record of a policy, which a trainer sets. */
 import { z } from 'zod';
 
-/** `updating`: the weights change; `asleep`: the GPUs do other work. Workers send requests only in `serving`. */
-export const PolicyState = z.enum(['serving', 'updating', 'asleep']);
+/**
+ * `pausing`: the servers may stop to answer at any time, and answer later; workers send requests, and no timeout runs. `updating`: the
+ * weights change; `asleep`: the GPUs do other work; workers send no request in these two states.
+ */
+export const PolicyState = z.enum(['serving', 'pausing', 'updating', 'asleep']);
 
 export const PolicyName = z
   .string()
@@ -21,6 +24,8 @@ export const PolicyRecord = z.object({
   versions: z.array(z.string()),
   /** Endpoints of the policy; empty: each run uses its own. */
   endpoints: z.array(z.string()),
+  /** Model of runs that follow the policy by name, such as a LoRA adapter of this version; null: each run uses its own. */
+  model: z.string().nullable().default(null),
   state: PolicyState,
   /** Time of the last change in milliseconds since the epoch, by the clock of Redis. */
   changed_at: z.number(),
@@ -32,11 +37,12 @@ export const PolicyChange = z
   .strictObject({
     version: z.string().min(1).max(200).optional(),
     endpoints: z.array(z.url()).max(1000).optional(),
+    model: z.string().min(1).max(200).optional(),
     state: PolicyState.optional(),
   })
   .refine(
     (change) => Object.values(change).some((value) => value !== undefined),
-    'expected version, endpoints or state',
+    'expected version, endpoints, model or state',
   );
 export type PolicyChange = z.infer<typeof PolicyChange>;
 
@@ -67,6 +73,12 @@ export function followsPolicy(
     policy.endpoints.length === 0 || policy.endpoints.some((endpoint) => own.includes(withoutSlash(endpoint)))
   );
 }
+
+/** Returns the model of a run. A run without a policy name may ask another model of the same endpoints, so it uses its own. */
+export const modelOfRun = (
+  run: { name?: string | null | undefined; model: string },
+  policy: Pick<PolicyRecord, 'model'> | null,
+): string => (run.name && policy?.model) || run.model;
 
 /** Removes the slashes at the end of a base URL. */
 export const withoutSlash = (url: string): string => url.replace(/\/+$/, '');

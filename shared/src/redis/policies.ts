@@ -18,15 +18,16 @@ export class Policies extends Part {
   /** Creates or changes the record of a policy. Throws ZodError for an invalid name or change. */
   async set(given: string, change: PolicyChange): Promise<PolicyRecord> {
     const name = PolicyName.parse(given);
-    const { version, endpoints, state } = PolicyChange.parse(change);
+    const { version, endpoints, model, state } = PolicyChange.parse(change);
     const fields = [
       ...(version === undefined ? [] : ['version', version]),
       ...(endpoints === undefined ? [] : ['endpoints', JSON.stringify(endpoints)]),
+      ...(model === undefined ? [] : ['model', model]),
       ...(state === undefined ? [] : ['state', state]),
     ];
     await this.#set([this.keys.policy(name), this.keys.policies], [name, LIFE_SECONDS, ...fields]);
     const [record] = await this.get([name]);
-    return record ?? { name, version: null, versions: [], endpoints: [], state: 'serving', changed_at: 0 };
+    return record ?? readRecord(name, { changed_at: '0' });
   }
 
   /** Returns the records of these policies; unknown policies are omitted. */
@@ -37,7 +38,8 @@ export class Policies extends Part {
     const replies = (await read.exec()) ?? [];
     return replies.flatMap(([error, fields], index) => {
       if (error) throw error;
-      return readRecord(names[index] ?? '', fields as Record<string, string>) ?? [];
+      const known = fields as Record<string, string>;
+      return known.changed_at === undefined ? [] : readRecord(names[index] ?? '', known);
     });
   }
 
@@ -73,13 +75,13 @@ export class Policies extends Part {
   }
 }
 
-function readRecord(name: string, fields: Record<string, string>): PolicyRecord | null {
-  if (fields.changed_at === undefined) return null;
+function readRecord(name: string, fields: Record<string, string>): PolicyRecord {
   return PolicyRecord.parse({
     name,
     version: fields.version ?? null,
     versions: JSON.parse(fields.versions ?? '[]'),
     endpoints: Endpoints.parse(JSON.parse(fields.endpoints ?? '[]')),
+    model: fields.model ?? null,
     state: fields.state ?? 'serving',
     changed_at: Number(fields.changed_at),
   });

@@ -1,6 +1,7 @@
-/** Converts the packed values of an artifact to plain JSON: numbers as lists, bytes as base64. */
-export const plainJson = (value: unknown): string =>
-  JSON.stringify(value, (_key, inner: unknown) => {
+/** Converts the packed values of an artifact to plain JSON: numbers as lists, bytes as base64; `experts`: also `routed_experts`. */
+export const plainJson = (value: unknown, { experts = true } = {}): string =>
+  JSON.stringify(value, (key, inner: unknown) => {
+    if (key === 'routed_experts' && !experts) return undefined;
     // Expert ids are written as base64, because a list would have millions of numbers.
     if (inner instanceof Int8Array) {
       return Buffer.from(inner.buffer, inner.byteOffset, inner.byteLength).toString('base64');

@@ -5,7 +5,15 @@ import { poolOf } from './pool.ts';
 const config = (change: object) =>
   PolicyConfig.parse({ urls: ['http://gpu1:8000/v1'], model: 'm', ...change });
 const record = (change: Partial<PolicyRecord>): PolicyRecord => ({
-  ...{ name: 'default', version: null, versions: [], endpoints: [], state: 'serving', changed_at: 0 },
+  ...{
+    name: 'default',
+    version: null,
+    versions: [],
+    endpoints: [],
+    model: null,
+    state: 'serving',
+    changed_at: 0,
+  },
   ...change,
 });
 const idOf = async (change: object, known: PolicyRecord[] = []): Promise<string | undefined> =>

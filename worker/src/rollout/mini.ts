@@ -27,8 +27,10 @@ export async function openMini(
   task.trace.variant = variant;
   using stack = new DisposableStack();
   const followed = stack.use(await services.policies.follow(run.policy));
-  const pause = stack.use(unionOf(followed.pause, ...(permit ? [permit.pause] : [])));
-  const policy = stack.use(openPolicy(run.policy, policyDeps(task, { ...followed, pause }, permit)));
+  const suspended = permit ? [permit.pause] : [];
+  const pause = stack.use(unionOf(followed.pause, ...suspended));
+  const stopped = stack.use(unionOf(followed.stopped, ...suspended));
+  const policy = stack.use(openPolicy(run.policy, policyDeps(task, { ...followed, pause, stopped }, permit)));
   const pace = openPace(task, policy);
   const recorded = await recordedTurns(task);
   let clockPause = policy.pause;

@@ -14,7 +14,15 @@ const SHOWN = `Bearer ${KEY}`;
 function rollout(operator: Endpoint, urls: string[], config: Record<string, unknown> = {}) {
   const warnings: string[] = [];
   const record: PolicyRecord = {
-    ...{ name: 'evil', version: null, versions: [], endpoints: urls, state: 'serving', changed_at: 1 },
+    ...{
+      name: 'evil',
+      version: null,
+      versions: [],
+      endpoints: urls,
+      model: null,
+      state: 'serving',
+      changed_at: 1,
+    },
   };
   const plain = { urls: [operator.url], model: 'm', name: 'evil', patience: 0 };
   const parsed = PolicyConfig.parse({ ...plain, ...config });

@@ -7,11 +7,13 @@ import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { runMiniAgent } from '../../src/agent/loop.ts';
 import { Endpoints } from '../../src/agent/policy/endpoints.ts';
 import { watchPolicies } from '../../src/agent/policy/watch.ts';
-import { depsOf, echoShell, policyAt, scriptedShell, scriptedTask } from './scripted.ts';
+import { completion, sendJson, startEndpoint } from './endpoint.ts';
+import { bash, depsOf, echoShell, policyAt, SUBMIT, scriptedShell, scriptedTask } from './scripted.ts';
 
 afterAll(closePolicyConnections);
 vi.setConfig({ testTimeout: 180_000 });
 
+const TEXT = { urls: [], model: 'm', token_mode: 'text', stream: 'off' };
 const POLL = { timeout: 55_000, interval: 10 };
 
 /** A trainer whose records are in memory, and the watch of a worker that reads them every `intervalMs`. */
@@ -151,6 +153,79 @@ test.each(['updating', 'asleep'] as const)(
     expect(end.exit_status).toBe('submitted');
   },
 );
+
+test('servers that are pausing get requests, which they may answer long after every timeout', async () => {
+  const trainer = openTrainer();
+  const resumed = Promise.withResolvers<void>();
+  const server = await startEndpoint(
+    async (request, response, index) => {
+      await resumed.promise;
+      sendJson(completion(bash('echo 1')))(request, response, index);
+    },
+    sendJson(completion(SUBMIT)),
+  );
+  onTestFinished(() => server[Symbol.asyncDispose]());
+  trainer.announce('default', { state: 'pausing', version: 'step-1' });
+  const config = PolicyConfig.parse({ ...TEXT, urls: [server.url], request_timeout: 1, patience: 0 });
+  const followed = await trainer.watch.follow(config);
+  using policy = policyAt(config, { followed, endpoints: trainer.endpoints });
+  const playing = runMiniAgent(scriptedTask({ time_limit: 1 }), depsOf(policy, echoShell()));
+  await expect.poll(() => server.requests.length, POLL).toBe(1);
+  await sleep(2_000);
+  trainer.announce('default', { state: 'updating' });
+  await trainer.untilRead();
+  trainer.announce('default', { state: 'serving', version: 'step-2' });
+  await trainer.untilRead();
+  resumed.resolve();
+  const end = await playing;
+  expect(end.exit_status).toBe('submitted');
+  expect(server.requests).toHaveLength(2);
+  expect(end.trajectory.turns.map((turn) => turn.policy_version)).toEqual([
+    { start: 'step-1', end: 'step-2' },
+    { start: 'step-2', end: 'step-2' },
+  ]);
+});
+
+test('faults of servers that are pausing cost nothing, and are retried once a second', async () => {
+  const trainer = openTrainer();
+  const server = await endpoint({ script: short });
+  await server.setFault({ kind: 'unavailable' });
+  trainer.announce('default', { state: 'pausing' });
+  const playing = begin(trainer, server);
+  await expect.poll(() => server.stats().requests, POLL).toBeGreaterThan(1);
+  expect(server.stats().requests).toBeLessThan(6);
+  await server.setFault();
+  trainer.announce('default', { state: 'serving' });
+  expect((await playing).exit_status).toBe('submitted');
+});
+
+test('each request asks for the model of the version, if the run follows the policy by name', async () => {
+  const trainer = openTrainer();
+  const asked: unknown[] = [];
+  const server = await startEndpoint((request, response, index) => {
+    if (request.path.endsWith('/chat/completions')) asked.push(request.body.model);
+    if (index === 0) trainer.announce('train', { model: 'policy-v2', version: '2' });
+    const answer = completion(index < 2 ? bash('sleep') : SUBMIT);
+    sendJson(answer)(request, response, index);
+  });
+  onTestFinished(() => server[Symbol.asyncDispose]());
+  trainer.announce('train', { model: 'policy-v1', version: '1', endpoints: [server.url] });
+  const play = async (config: object) => {
+    const parsed = PolicyConfig.parse({ ...TEXT, ...config });
+    const followed = await trainer.watch.follow(parsed);
+    using policy = policyAt(parsed, { followed, endpoints: trainer.endpoints });
+    const shell = echoShell();
+    const run: typeof shell.run = async (...given) => {
+      await trainer.untilRead();
+      return await shell.run(...given);
+    };
+    await runMiniAgent(scriptedTask(), depsOf(policy, { ...shell, run }));
+  };
+  await play({ name: 'train', urls: [] });
+  expect(asked).toEqual(['policy-v1', 'policy-v2', 'policy-v2']);
+  await play({ urls: [server.url] });
+  expect(asked.slice(3)).toEqual(['m']);
+});
 
 describe('an answer that an update interrupts', () => {
   test.each(['aborted', 'cut', 'server_error', 'unavailable', 'model_unknown'] as const)(

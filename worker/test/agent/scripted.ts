@@ -14,6 +14,7 @@ import { openPolicy } from '../../src/agent/policy/policy.ts';
 const NEVER_PAUSED: Pause = { paused: false, seconds: () => 0, onChange: () => () => undefined };
 export const unfollowed = {
   pause: NEVER_PAUSED,
+  stopped: NEVER_PAUSED,
   record: () => null,
   refresh: async () => undefined,
   [Symbol.dispose]: () => undefined,

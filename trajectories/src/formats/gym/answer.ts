@@ -34,6 +34,10 @@ export type Answer = {
   /** `all`: the answer also has the output of each further line that is trained on. */
   lines: LineChoice;
   trajectory: boolean;
+  /** Whether a judged rollout that a token limit cut is masked. Its reward stays. */
+  maskOverlong?: boolean;
+  /** Whether the answer has the experts of each token, if they are stored; absent: yes. */
+  experts?: boolean;
 };
 
 export type Unjudged = {
@@ -51,7 +55,8 @@ export const hasTrainedTurn = (content: ArtifactContent | null): boolean =>
   content?.trajectory?.turns.some((turn) => (turn.tokens?.generation.length ?? 0) > 0) ?? false;
 
 export function* answerPieces(answer: Answer): Generator<Piece> {
-  const { row, result, content, unjudged } = answer;
+  const { row, result, content, unjudged, experts = true } = answer;
+  const isMasked = unjudged?.shown === 'masked' || (answer.maskOverlong === true && isTruncated(result));
   const lines = linesOf(content?.trajectory ?? { messages: [], turns: [] });
   const [main] = lines;
   const conversation = conversationOf(main);
@@ -59,12 +64,12 @@ export function* answerPieces(answer: Answer): Generator<Piece> {
   const params = { ...row.responses_create_params, input: conversation.prompt, tools };
   yield `{"responses_create_params":${jsonText(params)},"response":{`;
   yield `${inner(responseHead(answer, tools))},"created_at":${float(result.finished_at / 1000)},"output":[`;
-  yield* outputPieces(main, conversation);
+  yield* outputPieces(main, conversation, experts);
   yield `]},"reward":${float(result.outcome === 'judged' ? (result.reward ?? 0) : 0)}`;
   if (result.outcome === 'judged') yield partPieces(result);
-  yield `,"instance_config":{"mask_sample":${unjudged?.shown === 'masked'}},${inner(facts(answer))}`;
+  yield `,"instance_config":{"mask_sample":${isMasked}},${inner(facts(answer))}`;
   if (unjudged) yield `,${inner(failureFields(unjudged))}`;
-  if (lines.length > 1) yield* linePieces(lines, answer.lines);
+  if (lines.length > 1) yield* linePieces(lines, answer.lines, experts);
   if (answer.trajectory) {
     yield ',"ng_trajectory":';
     yield* trajectoryParts(lines, {

@@ -5,14 +5,18 @@ import { openExpertTable } from './experts.ts';
 import { JsonList, type Piece, single } from './json.ts';
 import { type Conversation, conversationOf } from './responseitems.ts';
 
-/** Yields the items of the line's own answers, without brackets. Their prompts contain the tokens of the lines that the line continues. */
-export function* outputPieces(line: WholeLine, conversation: Conversation): Generator<Piece> {
+/** Yields the items of the line's own answers, without brackets, with `routed_experts` if `withExperts`. Their prompts contain the tokens of the lines that the line continues. */
+export function* outputPieces(
+  line: WholeLine,
+  conversation: Conversation,
+  withExperts: boolean,
+): Generator<Piece> {
   const ids = new JsonList();
   const experts = openExpertTable();
   for (const { tokens } of line.turns.slice(0, line.shared.turns)) {
     if (!hasIds(tokens)) continue;
     addIds(ids, tokens);
-    experts.addShared(tokens);
+    if (withExperts) experts.addShared(tokens);
   }
   let first = true;
   for (const { turn, answer, observations } of conversation.calls) {
@@ -22,7 +26,7 @@ export function* outputPieces(line: WholeLine, conversation: Conversation): Gene
       // The last item of the model's answer carries the tokens of the whole call.
       if (index === answer.length - 1) {
         if (hasIds(turn.tokens)) yield* tokenPieces(turn.tokens, ids);
-        if (turn.tokens) yield* experts.add(turn.tokens);
+        if (turn.tokens && withExperts) yield* experts.add(turn.tokens);
         const version = turn.policy_version.end ?? turn.policy_version.start;
         if (version !== null) yield `,"policy_version":${jsonText(version)}`;
         if (turn.spans && turn.spans.length > 1) yield `,"policy_spans":${jsonText(turn.spans)}`;
@@ -57,7 +61,11 @@ function addIds(ids: JsonList, { prefix_length, prompt_suffix, generation }: Tur
  * Yields `line_count` (the lines that are trained on), `line_weight` (its reciprocal) and `lines`: the lines beside the main line, of which
  * `choice` decides whether their answers are written. A masked line has no answers.
  */
-export function* linePieces(lines: readonly WholeLine[], choice: LineChoice): Generator<Piece> {
+export function* linePieces(
+  lines: readonly WholeLine[],
+  choice: LineChoice,
+  withExperts: boolean,
+): Generator<Piece> {
   const trained = lines.filter(
     (line) => line.masked === null && ownTurns(line).some(({ tokens }) => hasIds(tokens)),
   );
@@ -73,7 +81,7 @@ export function* linePieces(lines: readonly WholeLine[], choice: LineChoice): Ge
     yield `${at === 0 ? '' : ','}${jsonText(facts).slice(0, -1)}`;
     if (choice === 'all' && trained.includes(line)) {
       yield ',"output":[';
-      yield* outputPieces(line, conversationOf(line));
+      yield* outputPieces(line, conversationOf(line), withExperts);
       yield ']';
     }
     yield '}';

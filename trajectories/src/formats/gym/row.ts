@@ -65,6 +65,10 @@ export const GymRow = z.looseObject({
   reward_weights: RewardWeights.nullish(),
   /** Whether the answer also has the output of the lines beside the main line, of an agent that comes as a program. */
   trajectory_lines: z.enum(['main', 'all']).nullish(),
+  /** Whether a rollout that a token limit cut is masked; absent: by the caller's entry. */
+  mask_overlong: z.boolean().nullish(),
+  /** Whether the answer has the experts of each token; absent: if the run requires them. */
+  routed_experts: z.boolean().nullish(),
   _ng_task_index: z.number().int().nullish(),
   _ng_rollout_index: z.number().int().nullish(),
   _ng_attempt_index: z.number().int().nullish(),

@@ -43,7 +43,7 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): PolicyOfLine
     openLine,
     modelLength: context.modelLength,
     countTokens: (messages, tools, signal) => countTokens(context, { messages, tools, signal }),
-    detokenize: (ids, signal) => detokenize(context.clientAt(binding.url), config.model, ids, signal),
+    detokenize: (ids, signal) => detokenize(context.clientAt(binding.url), context.model(), ids, signal),
     [Symbol.dispose]() {
       binding[Symbol.dispose]();
       context.pause[Symbol.dispose]();
@@ -58,7 +58,7 @@ async function requestTurn(
 ): Promise<LineReply | ContextOverflow> {
   const { binding, time } = context;
   const { followed, endpoints, apiKey } = context.deps;
-  await untilServing(followed.pause, request.signal);
+  await untilServing(followed.stopped, request.signal);
   const clock = () => time.now() / 1000 - context.pause.seconds();
   const started = clock();
   const seconds = () => clock() - started;

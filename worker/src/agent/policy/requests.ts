@@ -19,6 +19,9 @@ const ENDPOINT_FAULTS: ReadonlySet<string> = new Set([
   'policy_silent',
 ]);
 
+/** Time between a fault and the next request to servers that are about to pause. */
+const PAUSING_MS = 1_000;
+
 const backoffMs = exponentialBackoff(250, 8_000);
 
 type RequestState = {
@@ -65,7 +68,7 @@ export async function askUntilAnswered(
   };
   using patience = openPatience(context);
   for (let tries = 1; ; ) {
-    await untilServing(followed.pause, request.signal);
+    await untilServing(followed.stopped, request.signal);
     try {
       const reply = await askOnce(state);
       return { reply, url: state.url, tokensBefore: state.tokensBefore };
@@ -74,7 +77,10 @@ export async function askUntilAnswered(
       if (error.refused) context.deps.onRefused?.();
       await followed.refresh();
       // If a weight update interrupted the request, the retry does not count.
-      if (followed.pause.paused || versions.isOutdated()) continue;
+      if (followed.pause.paused || versions.isOutdated()) {
+        if (followed.pause.paused && !followed.stopped.paused) await sleep(PAUSING_MS, request.signal);
+        continue;
+      }
       countFault(state, error);
       if (state.progressed) tries = 1;
       const left = patience.leftSeconds(error, state.progressed || state.answering);

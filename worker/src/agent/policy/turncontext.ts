@@ -10,6 +10,7 @@ import {
 import {
   createLazy,
   type Message,
+  modelOfRun,
   type PolicyConfig,
   type PolicyKey,
   type ToolDefinition,
@@ -59,9 +60,10 @@ export type TurnContext = ReturnType<typeof openTurnContext>;
 export function openTurnContext(config: PolicyConfig, deps: PolicyDeps) {
   const { rolloutId, apiKey, limits, time = REAL_TIME } = deps;
   const binding = bindEndpoint(config, deps);
-  const modelLength = async () => (await servedModel(binding.url, config.model, apiKey)).length;
+  const model = () => modelOfRun(config, deps.followed.record());
+  const modelLength = async () => (await servedModel(binding.url, model(), apiKey)).length;
   const clients = createLazy(() =>
-    openTurnClients(config, { rolloutId, limits: { ...limits, modelLength } }),
+    openTurnClients(config, { rolloutId, limits: { ...limits, modelLength }, model }),
   );
   const received = { tokens: 0, seconds: 0 };
   const refusing = createPause();
@@ -83,7 +85,9 @@ export function openTurnContext(config: PolicyConfig, deps: PolicyDeps) {
     /** Pauses of the agent's clock. */
     pause: unionOf(deps.followed.pause, refusing.pause),
     clientAt: cachedClient(deps, config),
-    openVersions: createVersions(config, deps),
+    openVersions: createVersions(config, { ...deps, model }),
+    /** Returns the model of the next request. */
+    model,
     turnClients: clients.get,
     modelLength,
     /** @param after the answer that the line continues; absent: the line begins with a whole prompt */

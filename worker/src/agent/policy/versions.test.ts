@@ -9,13 +9,13 @@ function scene(first: string) {
   let version = first;
   let changed_at = 1;
   const record = (): PolicyRecord => ({
-    ...{ name: 'p', version, versions: [version], endpoints: [], state: 'serving' },
+    ...{ name: 'p', version, versions: [version], endpoints: [], model: null, state: 'serving' },
     changed_at,
   });
   const followed = { record, refresh: async () => undefined } as unknown as Parameters<
     typeof createVersions
   >[1]['followed'];
-  const turn = createVersions(config, { followed, apiKey: null })();
+  const turn = createVersions(config, { followed, apiKey: null, model: () => config.model })();
   return {
     turn,
     announce(next: string) {

@@ -16,7 +16,7 @@ export type TurnVersions = ReturnType<ReturnType<typeof createVersions>>;
 /** Returns a function that begins a turn. */
 export function createVersions(
   config: PolicyConfig,
-  { followed, apiKey }: { followed: FollowedPolicy; apiKey: PolicyKey | null },
+  { followed, apiKey, model }: { followed: FollowedPolicy; apiKey: PolicyKey | null; model: () => string },
 ) {
   let reported: string | null = null;
   const known = (): string | null => followed.record()?.version ?? reported ?? config.version;
@@ -50,7 +50,7 @@ export function createVersions(
       /** Reports that the last request returned this many tokens; null: the endpoint sent no ids. Returns the versions of the answer. */
       async finish(url: string, tokens: number | null): Promise<AnswerVersions> {
         if ((head?.version ?? null) === null && known() === null)
-          reported = (await servedModel(url, config.model, apiKey)).version;
+          reported = (await servedModel(url, model(), apiKey)).version;
         const last = versionsOf(announced, head, known());
         return tokens === null ? { policy_version: last } : withSpans(parts, { ...last, tokens });
       },

@@ -14,7 +14,10 @@ import { createPause, type Pause } from '../deadline.ts';
 import type { Endpoints } from './endpoints.ts';
 
 export type FollowedPolicy = Disposable & {
+  /** Lasts while the policy does not serve; no clock runs meanwhile. */
   readonly pause: Pause;
+  /** Lasts while no request may be sent: not while the policy is `pausing`. */
+  readonly stopped: Pause;
   /** Returns null if no trainer has registered the policy of this run. */
   record(): PolicyRecord | null;
   /** Reads the record now, because an interrupted answer may be the first sign of a weight update. */
@@ -83,10 +86,13 @@ type Followable = Pick<PolicyConfig, 'name' | 'urls'>;
 
 function followerOf(config: Followable) {
   let record: PolicyRecord | null = null;
-  const { pause, set } = createPause();
+  const { pause, set: setPaused } = createPause();
+  const { pause: stopped, set: setStopped } = createPause();
   const onRecord = (latest: PolicyRecord | null) => {
     record = latest && followsPolicy(config, latest) ? latest : null;
-    set('record', record !== null && record.state !== 'serving');
+    const state = record?.state ?? 'serving';
+    setPaused('record', state !== 'serving');
+    setStopped('record', state === 'updating' || state === 'asleep');
   };
-  return { name: config.name ?? DEFAULT_POLICY, pause, record: () => record, onRecord };
+  return { name: config.name ?? DEFAULT_POLICY, pause, stopped, record: () => record, onRecord };
 }

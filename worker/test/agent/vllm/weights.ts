@@ -75,7 +75,15 @@ const sum = (spans: Turn['spans'] = []): number => spans.reduce((total, { tokens
 /** A trainer whose record is read at once. */
 function trainerOf() {
   let record: PolicyRecord = {
-    ...{ name: 'p', version: 'w1', versions: ['w1'], endpoints: [], state: 'serving', changed_at: 1 },
+    ...{
+      name: 'p',
+      version: 'w1',
+      versions: ['w1'],
+      endpoints: [],
+      model: null,
+      state: 'serving',
+      changed_at: 1,
+    },
   };
   const listeners = new Set<() => void>();
   let pausedAt = 0;
@@ -93,6 +101,7 @@ function trainerOf() {
   return {
     followed: {
       pause,
+      stopped: pause,
       record: () => record,
       refresh: async () => undefined,
       [Symbol.dispose]: () => undefined,
