@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 
 const PACKAGE = fileURLToPath(new URL('../python/', import.meta.url));
 
-test('swefarm and swefarm_verl pass their unit tests', { timeout: 120_000 }, async () => {
+test('the Python package passes its unit tests', { timeout: 120_000 }, async () => {
   const { stderr } = await promisify(execFile)(
     'python3',
     ['-m', 'unittest', 'discover', '-s', 'tests', '-t', 'tests'],
