@@ -125,6 +125,9 @@ async function askRuns(ask: Ask, farm: Farm) {
   await farm.journal.claim(running, { worker: 'w1', node: 'here' });
   await ask('GET /v1/runs/{run}', 200, { params });
   await ask('GET /v1/runs/{run}', 404, { params: { run: 'r0' } });
+  const lease = { run_ids: [run_id], lease_seconds: 900 };
+  expect((await ask('POST /v1/runs/heartbeat', 200, { body: lease })).alive).toEqual([run_id]);
+  await ask('POST /v1/runs/heartbeat', 400, { body: { run_ids: [] } });
   await ask('GET /v1/runs/{run}/results', 200, { params });
   await ask('GET /v1/runs/{run}/results', 400, { params, query: '?after=x' });
   await ask('GET /v1/runs/{run}/groups', 200, { params });
@@ -143,8 +146,14 @@ async function askRollouts(ask: Ask, farm: Farm, done: string): Promise<void> {
   const { trajectory } = await ask('GET /v1/rollouts/{rollout}/artifact', 200, { params });
   expect(trajectory.turns[0].tokens.generation.length).toBeGreaterThan(0);
   await ask('GET /v1/rollouts/{rollout}/trajectory', 200, { params });
+  const sample = await ask('GET /v1/rollouts/{rollout}/sample', 200, { params, query: '?lines=all' });
+  expect(sample.segments).toHaveLength(1);
   await ask('GET /v1/rollouts/{rollout}', 200, { params });
   await ask('GET /v1/rollouts/{rollout}', 404, { params: { rollout: 'r0' } });
+  const one = { request_id: 'a', instance: INSTANCE, run: RUN, wait_seconds: 0 };
+  await ask('POST /v1/rollouts', 200, { body: one });
+  await ask('POST /v1/rollouts', 404, { body: { ...one, instance: 'who__knows-1' } });
+  await ask('POST /v1/rollouts', 422, { body: { ...one, run: {} } });
   const [open = ''] = await farm.groups.open(done.slice(0, done.indexOf('.')));
   await ask('GET /v1/rollouts/{rollout}/trajectory', 404, { params: { rollout: open } });
 }

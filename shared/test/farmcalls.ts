@@ -107,6 +107,7 @@ const OF_WORKERS: Calls = {
   'sessions.reply': (farm, { session }) =>
     farm.sessions.reply(session, { seq: 1, observation: '', exit_code: 0, seconds: 0, note: null }),
   'sessions.overdue': (farm) => farm.sessions.overdue(0),
+  'runLeases.overdue': (farm) => farm.runLeases.overdue(),
 };
 
 const OF_PRODUCERS: Calls = {
@@ -160,6 +161,7 @@ const OF_PRODUCERS: Calls = {
   'calls.drop': (farm, { call, gateway }) => farm.calls.drop(call, gateway, 1000),
   'calls.answered': (farm, { call }) => farm.calls.answered(call, 0),
   'calls.retry': (farm, { call, rollout }) => farm.calls.retry(call, rollout),
+  'runLeases.renew': (farm, { id }) => farm.runLeases.renew([id], 60_000),
   'quotas.enter': (farm, { run }) => farm.quotas.enter('caller', run, 1),
   'quotas.inFlight': (farm) => farm.quotas.inFlight('caller'),
   'live.running': (farm) => farm.live.running(['w']),
@@ -173,6 +175,7 @@ const OF_PRODUCERS: Calls = {
 
 const OF_BOTH: Calls = {
   ping: (farm) => farm.ping(),
+  'runLeases.drop': (farm, { id }) => farm.runLeases.drop(id),
   'runs.get': (farm, { id }) => farm.runs.get(id),
   'runs.getInstance': (farm, { id }) => farm.runs.getInstance(id, ITEM),
   'runs.getPatch': (farm, { id }) => farm.runs.getPatch(id, 'p'),

@@ -1,4 +1,4 @@
-/** Routes of NeMo Gym's agent and environment server. An answer to `/run` may take hours. */
+/** Routes whose calls wait for their rollouts: NeMo Gym's agent and environment server, and one rollout for a trainer. */
 import { AggregateRequest, aggregate, GymRunRequest, globalConfig } from '@swefarm/trajectories';
 import type { FastifyRequest } from 'fastify';
 import type { App } from '../access/app.ts';
@@ -6,7 +6,8 @@ import { tokenOf } from '../access/authentication.ts';
 import type { RouteDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
 import { createCallDeps, serveCall } from '../calls/servecall.ts';
-import { OF_BODY, refusals } from './answers.ts';
+import { RolloutAnswer, RolloutRequest, serveRollout } from '../calls/serverollout.ts';
+import { documented, OF_BODY, refusals } from './answers.ts';
 
 /** Default name of the entry in Gym's configuration. */
 const ENTRY = 'swe_farm';
@@ -27,6 +28,16 @@ export function gymRoutes(app: App, deps: RouteDeps): void {
   });
   app.post('/run', { schema: { body: GymRunRequest } }, (request, reply) =>
     serveCall(callDeps, request, reply),
+  );
+  app.post(
+    '/v1/rollouts',
+    documented(
+      'Play one rollout; repeat the request until it is done',
+      RolloutAnswer,
+      { body: RolloutRequest },
+      ...([403, 404, 422] as const),
+    ),
+    (request, reply) => serveRollout(callDeps, request, reply),
   );
 }
 

@@ -1,6 +1,6 @@
 /** Routes of one rollout: state, result, trajectory and artifact. */
 import { type ArtifactContent, JournalEntry, parseRolloutId, Result } from '@swefarm/shared';
-import { plainJson } from '@swefarm/trajectories';
+import { plainJson, SampleBody, sampleOf } from '@swefarm/trajectories';
 import { z } from 'zod';
 import type { App } from '../access/app.ts';
 import type { GatewayDeps } from '../access/deps.ts';
@@ -10,6 +10,12 @@ import { documented } from './answers.ts';
 import { requireRun } from './runs.ts';
 
 export const RolloutParams = z.object({ rollout: z.string() });
+
+const LinesQuery = z.object({
+  lines: z.enum(['main', 'all']).default('main').meta({
+    description: 'all: also the other trained lines of an agent that comes as a program',
+  }),
+});
 
 const RolloutState = z.union([
   z.object({ status: z.literal('done'), result: Result }),
@@ -30,6 +36,20 @@ export function rolloutRoutes(app: App, deps: GatewayDeps): void {
     async (request) => asJson((await readArtifact(deps, request.params.rollout)).trajectory),
   );
   app.get(
+    '/v1/rollouts/:rollout/sample',
+    documented(
+      'The sample of a finished rollout for a trainer',
+      SampleBody,
+      { params, querystring: LinesQuery },
+      404,
+    ),
+    async ({ params: { rollout }, query }) => {
+      const result = await requireResult(deps, rollout);
+      const content = await deps.farm.artifacts.read(result.artifact);
+      return sampleOf(result, content?.trajectory ?? null, query.lines);
+    },
+  );
+  app.get(
     '/v1/rollouts/:rollout/artifact',
     documented('Trajectory, patch, report and test log of a finished rollout', ArtifactBody, { params }, 404),
     async (request) => asJson(await readArtifact(deps, request.params.rollout)),
@@ -45,13 +65,20 @@ async function describeRollout(deps: GatewayDeps, rolloutId: string): Promise<z.
   return { status: attempts.length === 0 ? 'waiting' : 'running', attempts };
 }
 
-async function readArtifact({ farm }: GatewayDeps, rolloutId: string): Promise<ArtifactContent> {
+async function requireResult({ farm }: GatewayDeps, rolloutId: string): Promise<Result> {
   const result = await farm.results.get(rolloutId);
-  const content = result && (await farm.artifacts.read(result.artifact));
-  if (content) return content;
-  const reason = result ? 'no artifact was stored' : 'it has no result yet';
-  throw new Refusal(404, 'no_artifact', `rollout: ${rolloutId}: ${reason}`, { field: 'rollout' });
+  if (result) return result;
+  throw noArtifact(rolloutId, 'it has no result yet');
 }
+
+async function readArtifact(deps: GatewayDeps, rolloutId: string): Promise<ArtifactContent> {
+  const content = await deps.farm.artifacts.read((await requireResult(deps, rolloutId)).artifact);
+  if (content) return content;
+  throw noArtifact(rolloutId, 'no artifact was stored');
+}
+
+const noArtifact = (rolloutId: string, reason: string): Refusal =>
+  new Refusal(404, 'no_artifact', `rollout: ${rolloutId}: ${reason}`, { field: 'rollout' });
 
 /** Converts packed numbers in a value to lists of numbers, and packed bytes to base64. */
 const asJson = <Body>(value: unknown): Body => JSON.parse(plainJson(value)) as Body;

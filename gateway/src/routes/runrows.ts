@@ -9,7 +9,7 @@ type Given = string | Record<string, unknown>;
 
 /** Throws Refusal with the field: 404 for an unknown id, 422 for a bad or repeated row. */
 export function readInstances(given: readonly Given[], deps: GatewayDeps): Instance[] {
-  const instances = given.map((one, index) => readInstance(index, one, deps));
+  const instances = given.map((one, index) => readInstance(`instances.${index}`, one, deps));
   requireDistinct(instances);
   return instances;
 }
@@ -24,8 +24,8 @@ export function wholeDataset(deps: GatewayDeps, run: Readonly<Record<string, unk
   throw new Refusal(422, 'bad_settings', text, { field: 'instances' });
 }
 
-function readInstance(index: number, given: Given, deps: GatewayDeps): Instance {
-  const field = `instances.${index}`;
+/** Reads the instance in `field` of the request. Throws Refusal 404 for an unknown id, 422 for a bad row. */
+export function readInstance(field: string, given: Given, deps: GatewayDeps): Instance {
   if (typeof given === 'string') {
     const instance = deps.instances?.get(given);
     if (instance) return withHealth(instance, deps);

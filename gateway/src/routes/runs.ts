@@ -35,6 +35,18 @@ const RunDetail = RunSummary.extend({
   }),
 });
 
+const Heartbeat = z.strictObject({
+  run_ids: z.array(RunParams.shape.run).max(10_000),
+  lease_seconds: z
+    .number()
+    .min(0)
+    .max(7 * 86_400)
+    .meta({
+      description: 'the runs are cancelled after so long without a heartbeat; 0: never, the lease ends',
+    }),
+});
+const AliveRuns = z.object({ alive: z.array(z.string()).meta({ description: 'runs that are stored' }) });
+
 const Cancelled = z.object({
   cancelled: z.union([z.string(), z.array(z.string())]).meta({ description: 'the run, or the rollouts' }),
 });
@@ -72,6 +84,15 @@ export function runRoutes(app: App, deps: RouteDeps): void {
     '/v1/runs/:run',
     documented('Counts, groups and what is left of a run', RunDetail, { params: RunParams }, 404),
     ({ params }) => describeRun(deps, params.run),
+  );
+  app.post(
+    '/v1/runs/heartbeat',
+    documented('Renew the leases of runs', AliveRuns, { body: Heartbeat }),
+    async ({ body: { run_ids, lease_seconds } }) => {
+      if (lease_seconds > 0) return { alive: await farm.runLeases.renew(run_ids, lease_seconds * 1000) };
+      await Promise.all(run_ids.map((id) => farm.runLeases.drop(id)));
+      return { alive: [] };
+    },
   );
   const cancellation = { params: RunParams, body: RunCancellation };
   app.post(

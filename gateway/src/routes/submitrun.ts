@@ -49,10 +49,21 @@ export const RunSubmission = z.strictObject({
     .record(z.string(), z.unknown())
     .default({})
     .meta({ description: "keys of a run's record, as in a --run-config file" }),
+  lease_seconds: z
+    .number()
+    .positive()
+    .max(7 * 86_400)
+    .optional()
+    .meta({
+      description: 'cancel the run after so long without POST /v1/runs/heartbeat; absent: never',
+    }),
 });
 
 export const SubmittedRun = z.object({
   run_id: z.string(),
+  instance_ids: z
+    .array(z.string())
+    .meta({ description: 'of the rows, in their order; of a run with `until`: all that it may draw' }),
   rollouts: z.number().int(),
   queued: z.number().int().meta({ description: 'rollouts that this request queued' }),
 });
@@ -110,9 +121,12 @@ export async function submitRun(deps: RouteDeps, request: SubmissionRequest) {
     value: await submit(farm, { record: stored ?? record, instances }, signal),
     booked: { run_id: runId, rollouts },
   }));
+  const { lease_seconds: lease } = request.body;
+  if (lease !== undefined) await farm.runLeases.renew([runId], lease * 1000);
   return {
     isNew: stored === null,
     run_id: runId,
+    instance_ids: instances.map((one) => one.instance_id),
     rollouts: submitted.rollouts.length,
     queued: submitted.queued,
   };

@@ -1,8 +1,11 @@
 """A farm of rollouts of agents that work on software: samples for a trainer, and sandboxes for loops that run outside of the farm."""
 
 from .aio import AsyncSandbox
-from .farm import Farm, FarmError, FarmRefusal
+from .farm import Farm, FarmError, FarmRefusal, HoldExpired
+from .groups import Groups
+from .local import LocalFarm
 from .output import FileError, Output, SandboxEnded, SandboxError, SandboxLost, Verdict
+from .run import Run, Sampling
 from .sample import UNJUDGED, BrokenTokens, Failure, Group, Sample, Segment, Span, Turn, judged_advantages
 from .sandbox import Sandbox
 from .shell import Shell
@@ -18,9 +21,14 @@ __all__ = [
     "FarmRefusal",
     "FileError",
     "Group",
+    "Groups",
+    "HoldExpired",
+    "LocalFarm",
     "Output",
     "PolicyShim",
+    "Run",
     "Sample",
+    "Sampling",
     "Sandbox",
     "SandboxEnded",
     "SandboxError",

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import json
 import os
+import threading
 import time
 import urllib.error
 import urllib.request
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Mapping, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, TypeVar, Union, cast
+
+if TYPE_CHECKING:
+    from .local import LocalFarm
+    from .run import Run
+    from .sandbox import Sandbox
 
 T = TypeVar("T")
 
@@ -21,8 +27,14 @@ ANSWER_S = 120.0
 PATIENCE_S = 300.0
 #: Longest pause between two tries, in seconds; never longer than a quarter of the time of retries.
 LONGEST_PAUSE_S = 5.0
-#: Each concurrent call has a thread, which only waits for the answer.
-_threads = ThreadPoolExecutor(max_workers=1024, thread_name_prefix="swefarm")
+
+
+#: Remedies by status.
+REMEDIES = {
+    401: "set SWEFARM_GATEWAY_TOKEN or Farm(token) to a token of the gateway (gateway.token in the state folder of `swefarm serve`)",
+    403: "the operator allows it in the caller's entry of gateway_callers",
+    413: "send fewer rows at once, or let the operator raise gateway_body_bytes",
+}
 
 
 class FarmError(Exception):
@@ -34,27 +46,74 @@ class HoldExpired(FarmError):
 
 
 class FarmRefusal(Exception):
-    """The farm refused the call, and a retry would not help. ``code`` is a stable identifier; ``field`` names the invalid field, if any."""
+    """
+    The farm refused the call, and a retry would not help. ``code`` is a stable identifier; ``field`` names the invalid field, if any;
+    ``remedy`` says what to do where the message of the farm does not.
+    """
 
     def __init__(self, status: int, code: str, message: str, field: Optional[str]) -> None:
-        super().__init__(f"{code}: {message}")
+        self.remedy = REMEDIES.get(status, "")
+        super().__init__(f"{code}: {message}{': ' if self.remedy else ''}{self.remedy}")
         self.status, self.code, self.field = status, code, field
 
 
 class Farm:
     """
-    Client of a gateway. ``settings`` may contain ``farm_url`` (default: SWEFARM_GATEWAY_URL), ``token``, or ``token_env`` (name
-    of the variable with the token; default: SWEFARM_GATEWAY_TOKEN), and ``patience_s``.
+    Client of a gateway at ``url`` (default: SWEFARM_GATEWAY_URL, else this machine) with ``token`` (default: that in the variable
+    ``token_env``). Calls that find no farm are repeated for ``patience_s`` seconds.
     """
 
-    def __init__(self, settings: Optional[Mapping[str, Any]] = None) -> None:
-        given = dict(settings or {})
-        self.url = str(given.get("farm_url") or os.environ.get("SWEFARM_GATEWAY_URL") or DEFAULT_URL).rstrip("/")
-        token_env = str(given.get("token_env") or "SWEFARM_GATEWAY_TOKEN")
-        self.token = str(given.get("token") or os.environ.get(token_env, ""))
-        self.patience_s = float(given.get("patience_s") or PATIENCE_S)
+    def __init__(
+        self,
+        url: Optional[str] = None,
+        token: Optional[str] = None,
+        *,
+        patience_s: Optional[float] = None,
+        token_env: Optional[str] = None,
+    ) -> None:
+        self.url = (url or os.environ.get("SWEFARM_GATEWAY_URL") or DEFAULT_URL).rstrip("/")
+        self.token = token or os.environ.get(token_env or "SWEFARM_GATEWAY_TOKEN", "")
+        self.patience_s = float(patience_s or PATIENCE_S)
 
-    def call(self, method: str, path: str, body: Any = None, answer_s: float = ANSWER_S) -> Any:
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> "Farm":
+        """Returns the farm of settings in a file: ``farm_url``, ``token``, ``token_env``, ``patience_s``; all may be absent."""
+        return cls(
+            settings.get("farm_url"),
+            settings.get("token"),
+            patience_s=settings.get("patience_s"),
+            token_env=settings.get("token_env"),
+        )
+
+    @staticmethod
+    def local(**options: Any) -> "LocalFarm":
+        """Starts a farm on this machine, which ends with this process: see :class:`swefarm.local.LocalFarm`."""
+        from .local import LocalFarm
+
+        return LocalFarm(**options)
+
+    def run(self, name: str, **options: Any) -> "Run":
+        """Returns a run of rollouts with these settings: see :class:`swefarm.Run`."""
+        from .run import Run
+
+        return Run(self, name, **options)
+
+    def sandbox(self, instance: "Union[Mapping[str, Any], str, None]" = None, **options: Any) -> "Sandbox":
+        """Opens a sandbox of an instance (a dataset row, or an id of the gateway's dataset): see :meth:`swefarm.Sandbox.open`."""
+        from .sandbox import Sandbox
+
+        if isinstance(instance, str):
+            options, instance = {"instance_id": instance, **options}, None
+        return Sandbox.open(instance, farm=self, **options)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        answer_s: float = ANSWER_S,
+        headers: Optional[Mapping[str, str]] = None,
+    ) -> Any:
         """
         Returns the JSON of the answer. ``answer_s``: time limit in seconds over all tries. Raises FarmRefusal, or FarmError
         after ``patience_s`` of retries. A try whose connection lasted longer than the longest pause restarts this time.
@@ -65,7 +124,7 @@ class Farm:
         while True:
             began = time.monotonic()
             try:
-                return self.once(method, path, body, max(0.1, min(answer_s, deadline - began)))
+                return self.once(method, path, body, max(0.1, min(answer_s, deadline - began)), headers)
             except (http.client.HTTPException, OSError, ValueError) as error:
                 now = time.monotonic()
                 # URLError: no connection was made.
@@ -73,13 +132,14 @@ class Farm:
                 if served or until is None:
                     until, pause = min(now + self.patience_s, deadline), min(0.2, longest)
                 if now + pause >= until:
-                    raise FarmError(f"{self.url}{path}: {error}") from error
+                    remedy = "is `swefarm serve` running there? Set SWEFARM_GATEWAY_URL or Farm(url), or wait longer by patience_s"
+                    raise FarmError(f"{self.url}{path}: {error}: {remedy}") from error
             time.sleep(pause)
             pause = min(pause * 2, longest)
 
-    def once(self, method: str, path: str, body: Any, answer_s: float) -> Any:
+    def once(self, method: str, path: str, body: Any, answer_s: float, more: Optional[Mapping[str, str]] = None) -> Any:
         """Makes the call without retries. Raises FarmRefusal, HoldExpired, OSError, HTTPException, ValueError."""
-        headers = {"authorization": f"Bearer {self.token}"} if self.token else {}
+        headers = {"authorization": f"Bearer {self.token}", **(more or {})} if self.token else dict(more or {})
         data = None
         if body is not None:
             data = json.dumps(body).encode()
@@ -87,7 +147,7 @@ class Farm:
         request = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=answer_s) as reply:
-                return json.loads(reply.read())
+                return json.loads(reply.read() or b"null")
         except urllib.error.HTTPError as error:
             with error:
                 text = error.read()
@@ -108,5 +168,30 @@ def _refusal(status: int, text: bytes) -> FarmRefusal:
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Runs a blocking call in a thread."""
-    return await asyncio.get_running_loop().run_in_executor(_threads, work)
+    """
+    Runs a blocking call in a thread of its own. The thread does not hold up the end of the process, and a cancelled coroutine does not
+    wait for it.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: Optional[T], error: Optional[BaseException]) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(cast(T, result))
+
+    def run() -> None:
+        result: Optional[T] = None
+        failure: Optional[BaseException] = None
+        try:
+            result = work()
+        except BaseException as error:
+            failure = error
+        with contextlib.suppress(RuntimeError):  # The loop is closed.
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=run, name="swefarm-call", daemon=True).start()
+    return await done

@@ -1,10 +1,13 @@
-"""A thread that renews the leases of all sandboxes of this process. Drivers think for minutes, and the farm removes silent sandboxes."""
+"""
+A thread that renews the leases of sandboxes and runs of this process. Drivers think for minutes, and the farm ends what belongs to a
+silent process.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
-from typing import Optional, Protocol
+from typing import Any, Mapping, Optional, Protocol
 
 from .farm import Farm
 
@@ -12,27 +15,37 @@ logger = logging.getLogger(__name__)
 
 
 class Living(Protocol):
-    """A session whose lease is renewed."""
+    """A session or a run whose lease is renewed; ``session_id`` names it."""
 
     farm: Farm
     session_id: str
 
 
 class Hearts:
-    """Renews leases until they are forgotten, or until the farm knows the session no more. ``lease_s``: longest lease in seconds."""
+    """
+    Renews leases until they are forgotten, or until the farm knows the session no more. ``lease_s``: longest lease in seconds.
+    ``field``: the field of the ids in the body that is sent to ``path``; ``body``: its other fields.
+    """
 
-    def __init__(self, lease_s: float) -> None:
+    def __init__(
+        self,
+        lease_s: float,
+        path: str = "/v1/sessions/heartbeat",
+        field: str = "session_ids",
+        body: Optional[Mapping[str, Any]] = None,
+    ) -> None:
+        self._path, self._field, self._body = path, field, dict(body or {})
         self._sessions: dict[str, Living] = {}
         self._every_s = lease_s / 4
         self._thread: Optional[threading.Thread] = None
         self._guard = threading.Lock()
         self._sooner = threading.Event()
 
-    def keep(self, session: Living, lease_s: float) -> None:
-        """Renews the lease of ``session`` four times per ``lease_s`` seconds."""
+    def keep(self, session: Living, lease_s: Optional[float] = None) -> None:
+        """Renews the lease of ``session`` four times per ``lease_s`` seconds; default: the longest lease."""
         with self._guard:
             self._sessions[session.session_id] = session
-            if lease_s / 4 < self._every_s:
+            if lease_s is not None and lease_s / 4 < self._every_s:
                 self._every_s = lease_s / 4
                 self._sooner.set()
             if self._thread is None:
@@ -54,13 +67,16 @@ class Hearts:
             self._sooner.wait(self._every_s)
             self._sooner.clear()
             with self._guard:
+                if not self._sessions:
+                    self._thread = None
+                    return
                 farms: dict[tuple[str, str], list[Living]] = {}
                 for session in self._sessions.values():
                     farms.setdefault((session.farm.url, session.farm.token), []).append(session)
             for sessions in farms.values():
                 ids = [session.session_id for session in sessions]
                 try:
-                    alive = set(sessions[0].farm.once("POST", "/v1/sessions/heartbeat", {"session_ids": ids}, 10)["alive"])
+                    alive = set(sessions[0].farm.once("POST", self._path, {**self._body, self._field: ids}, 10)["alive"])
                 except Exception as error:  # The lease lasts four heartbeats, so the next one may succeed in time.
                     logger.warning("swefarm: no heartbeat: %s", error)
                     continue

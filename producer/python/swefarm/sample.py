@@ -52,7 +52,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a sample has no reward. ``stage`` and ``cls`` are those of the farm's failure table, or ``client`` and a class of this package."""
+    """Why a sample has no reward: stage and class as in docs/reliability.md, or ``client`` and a class of this package."""
 
     stage: str
     cls: str

@@ -68,6 +68,7 @@ class Sandbox:
         sandbox: Optional[Mapping[str, Any]] = None,
         evaluation: Optional[Mapping[str, Any]] = None,
         patience_s: Optional[float] = None,
+        farm: Optional[Farm] = None,
     ) -> "Sandbox":
         """
         Opens a sandbox and waits until it runs, at most ``start_s`` seconds. ``instance`` is a dataset row; ``instance_id`` names one
@@ -75,7 +76,7 @@ class Sandbox:
         as ``{"time_limit": 1800, "step_timeout": 300}``. With ``clock="commands"`` the time limit counts the time of commands
         alone; with ``"wall"`` all time but that of :meth:`pause`. The same ``request_id`` is the same sandbox.
         """
-        farm = Farm({"farm_url": url, "token": token, "patience_s": patience_s})
+        farm = farm or Farm(url, token, patience_s=patience_s)
         body: dict[str, Any] = {
             "request_id": request_id or uuid.uuid4().hex,
             **{"inputs": "all", "clock": clock, "lease_s": lease_s},

@@ -43,7 +43,7 @@ class TestOutcomeInteraction(BaseInteraction):
         session_id = kwargs.get("session_id") or self._sessions.get(instance_id)
         if not session_id:
             return True, "Nothing was run.", 0.0, {"judged": False}
-        verdict = await grade(Farm(self.config), str(session_id), float(self.config.get("wait_s") or 7200))
+        verdict = await grade(Farm.of(self.config), str(session_id), float(self.config.get("wait_s") or 7200))
         self._verdicts[instance_id] = verdict
         return True, outcome_text(verdict), verdict.reward, {"judged": verdict.judged}
 

@@ -64,7 +64,7 @@ class SwefarmLoop(AgentLoopBase):
         if problem is not None:
             raise ValueError(problem)
         self.lines = lines
-        self.farm = Farm({"farm_url": farm_url, "token_env": token_env})
+        self.farm = Farm(farm_url, token_env=token_env)
         self.policy_base_url = [policy_base_url] if isinstance(policy_base_url, str) else policy_base_url
         self.model = model
         self.agent_ref = agent_ref

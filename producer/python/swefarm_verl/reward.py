@@ -54,7 +54,7 @@ async def _verdict(extra: Mapping[str, Any], patch: Optional[str], settings: Map
         if handle.get("lost"):
             logger.warning("swefarm: %s was lost on its way: %s", handle["session_id"], handle["lost"])
             return Verdict(False, 0.0, False, str(handle["lost"]))
-        return await grade(Farm({**settings, "farm_url": handle["farm_url"]}), str(handle["session_id"]), wait_s)
+        return await grade(Farm.of({**settings, "farm_url": handle["farm_url"]}), str(handle["session_id"]), wait_s)
     if extra.get("prompt_style") in ("style-2", "style-3"):
         return await _grade_patch(extra, patch, settings, wait_s)
     return Verdict(True, 0.0, False, "no command")

@@ -84,7 +84,7 @@ async def open_session(request_id: str, settings: Mapping[str, Any], create_kwar
         **{key: create_kwargs[key] for key in ("instance", "run_id", "instance_id") if create_kwargs.get(key) is not None},
         **{key: settings[key] for key in ("agent", "sandbox", "evaluation") if settings.get(key)},
     }
-    farm = Farm(settings)
+    farm = Farm.of(settings)
     opened = await in_thread(lambda: farm.call("POST", "/v1/sessions", body))
     session = Session(farm, str(opened["session_id"]))
     hearts.keep(session, lease_s)

@@ -11,10 +11,14 @@ Answer = "tuple[int, Any]"
 
 
 class FakeFarm:
-    """``script(method, path, body)`` returns (status, JSON); None drops the connection. ``asked`` records the requests."""
+    """
+    ``script(method, path, body)`` returns (status, JSON); None drops the connection. ``asked`` records the requests, ``keys`` their
+    idempotency keys.
+    """
 
     def __init__(self, script: Callable[[str, str, Any], Any]) -> None:
         self.asked: list[tuple[str, str, Any]] = []
+        self.keys: list[Any] = []
         fake = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -22,6 +26,7 @@ class FakeFarm:
                 length = int(self.headers.get("content-length") or 0)
                 body = json.loads(self.rfile.read(length)) if length else None
                 fake.asked.append((self.command, self.path, body))
+                fake.keys.append(self.headers.get("idempotency-key"))
                 said = script(self.command, self.path, body)
                 if said is None:
                     self.close_connection = True
@@ -33,7 +38,7 @@ class FakeFarm:
                 self.end_headers()
                 self.wfile.write(data)
 
-            do_GET = do_POST = do_DELETE = answer
+            do_GET = do_POST = do_PUT = do_DELETE = answer
 
             def log_message(self, *args: Any) -> None:
                 pass

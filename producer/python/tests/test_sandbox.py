@@ -3,6 +3,7 @@ import base64
 import unittest
 
 from fakefarm import FakeFarm
+
 from swefarm import AsyncSandbox, FarmRefusal, FileError, Sandbox, SandboxEnded, SandboxError, SandboxLost
 from swefarm.sandbox import hearts
 

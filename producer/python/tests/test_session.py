@@ -4,6 +4,7 @@ import time
 import unittest
 
 from fakefarm import FakeFarm
+
 from swefarm_verl.baseline import UNJUDGED
 from swefarm_verl.farm import Farm, FarmError, FarmRefusal, HoldExpired
 from swefarm_verl.reward import compute_score
@@ -22,14 +23,14 @@ class FarmTest(unittest.TestCase):
     def test_a_dropped_or_refused_connection_is_asked_again(self):
         answers = [None, (503, {}), (200, {"ok": 1})]
         with FakeFarm(lambda *_: answers.pop(0)) as fake:
-            self.assertEqual(Farm(settings(fake)).call("POST", "/x", {}), {"ok": 1})
+            self.assertEqual(Farm.of(settings(fake)).call("POST", "/x", {}), {"ok": 1})
             self.assertEqual(len(fake.asked), 3)
 
     def test_a_refusal_is_not_asked_again_and_names_the_field(self):
         refusal = {"error": {"code": "bad_request", "message": "seq: no", "field": "seq"}}
         with FakeFarm(lambda *_: (400, refusal)) as fake:
             with self.assertRaises(FarmRefusal) as caught:
-                Farm(settings(fake)).call("POST", "/x", {})
+                Farm.of(settings(fake)).call("POST", "/x", {})
             self.assertEqual((caught.exception.code, caught.exception.field), ("bad_request", "seq"))
             self.assertEqual(len(fake.asked), 1)
 
@@ -43,14 +44,14 @@ class FarmTest(unittest.TestCase):
             return answer
 
         with FakeFarm(play) as fake:
-            farm = Farm({"farm_url": fake.url, "patience_s": 1})
+            farm = Farm.of({"farm_url": fake.url, "patience_s": 1})
             self.assertEqual(farm.call("POST", "/run", {"_ng_rollout_id": "verl-1"}, 60), {"reward": 1})
             self.assertEqual([body for _, _, body in fake.asked], [{"_ng_rollout_id": "verl-1"}] * 5)
 
     def test_a_farm_that_only_fails_ends_patience_however_often_it_is_asked(self):
         with FakeFarm(lambda *_: (503, {})) as fake:
             with self.assertRaises(FarmError):
-                Farm({"farm_url": fake.url, "patience_s": 1}).call("POST", "/run", {}, 600)
+                Farm.of({"farm_url": fake.url, "patience_s": 1}).call("POST", "/run", {}, 600)
             self.assertGreater(len(fake.asked), 2)
 
     def test_all_tries_together_end_with_the_time_that_the_call_has(self):
@@ -60,7 +61,7 @@ class FarmTest(unittest.TestCase):
         with FakeFarm(play) as fake:
             began = time.monotonic()
             with self.assertRaises(FarmError):
-                Farm({"farm_url": fake.url, "patience_s": 1}).call("POST", "/run", {}, 1.5)
+                Farm.of({"farm_url": fake.url, "patience_s": 1}).call("POST", "/run", {}, 1.5)
             self.assertLess(len(fake.asked), 6)
             self.assertLess(time.monotonic() - began, 60)
 
@@ -68,12 +69,12 @@ class FarmTest(unittest.TestCase):
         expired = {"error": {"code": "hold_expired", "message": "no verdict within 5 s (rollout_timeout_s)"}}
         with FakeFarm(lambda *_: (503, expired)) as fake:
             with self.assertRaisesRegex(HoldExpired, "rollout_timeout_s"):
-                Farm(settings(fake)).call("POST", "/run", {})
+                Farm.of(settings(fake)).call("POST", "/run", {})
             self.assertEqual(len(fake.asked), 1)
 
     def test_patience_ends(self):
         with self.assertRaises(FarmError):
-            Farm({"farm_url": "http://127.0.0.1:9", "patience_s": 0.1}).call("GET", "/x")
+            Farm.of({"farm_url": "http://127.0.0.1:9", "patience_s": 0.1}).call("GET", "/x")
 
 
 class SessionTest(unittest.TestCase):
@@ -138,7 +139,7 @@ class GradeTest(unittest.TestCase):
     def test_what_was_not_submitted_is_submitted_and_waited_for(self):
         answers = [(200, {"state": "grading"}), (200, {"state": "ended", "result": JUDGED})]
         with FakeFarm(lambda *_: answers.pop(0)) as fake:
-            verdict = asyncio.run(grade(Farm(settings(fake)), "s1", 60))
+            verdict = asyncio.run(grade(Farm.of(settings(fake)), "s1", 60))
             self.assertEqual((verdict.judged, verdict.reward), (True, 1.0))
             self.assertEqual(fake.paths(), ["/v1/sessions/s1/submit"] * 2)
 
@@ -147,7 +148,7 @@ class GradeTest(unittest.TestCase):
         self.assertEqual((verdict.judged, verdict.reward, verdict.why), (False, 0.0, "session_lost"))
 
     def test_a_farm_that_is_gone_judges_nothing(self):
-        verdict = asyncio.run(grade(Farm({"farm_url": "http://127.0.0.1:9", "patience_s": 0.1}), "s", 5))
+        verdict = asyncio.run(grade(Farm.of({"farm_url": "http://127.0.0.1:9", "patience_s": 0.1}), "s", 5))
         self.assertFalse(verdict.judged)
 
 

@@ -37,6 +37,7 @@ export const KEY_FAMILIES: readonly KeyFamily[] = [
   family('drained', 'read', 'write', 'operators drain nodes'),
   family('runs', 'none', 'write', 'users list runs'),
   family('unfinished', 'write', 'write', 'maintenance removes ended runs'),
+  family('run-leases', 'write', 'write', 'renewed by submitters, ended by maintenance'),
   family('run:*', 'write', 'write', 'claim, commit and maintenance read and write a run in one script'),
   family('totals:*', 'write', 'write', 'counted in commit; any process counts lost workers'),
   family('versions:*', 'write', 'read', 'counted in commit'),

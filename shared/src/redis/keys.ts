@@ -13,6 +13,8 @@ export function keysFor(prefix: string) {
     farmId: key('farm-id'),
     /** Sorted set | none; a run leaves when its record lapses | run ids by time of creation. */
     runs: key('runs'),
+    /** Sorted set | none; an ended run leaves | runs by the end of their submitter's lease (ms). */
+    runLeases: key('run-leases'),
     /** Set | none; maintenance removes ended runs | runs that may have rollouts without a result. */
     unfinished: key('unfinished'),
     /** Hash | none; `swefarm drain NODE --undo` removes a node | drained node → since when (ms). */

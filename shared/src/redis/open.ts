@@ -35,6 +35,7 @@ import { jobSettings, QUEUES } from './queue.ts';
 import { createQuotas } from './quotas.ts';
 import { Registry } from './registry.ts';
 import { Results } from './results.ts';
+import { RunLeases } from './runleases.ts';
 import { Runs } from './runs.ts';
 import { createSecrets } from './secrets.ts';
 import { Sessions } from './sessions.ts';
@@ -163,6 +164,7 @@ function partsOf(config: CommonConfig, store: Store) {
     verdicts: guarded(createVerdicts(store)),
     live: guarded(createLive(store)),
     locks: guarded(createLocks(store)),
+    runLeases: guarded(new RunLeases(store)),
     sessions: guarded(new Sessions(store)),
   };
 }

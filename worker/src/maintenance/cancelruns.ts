@@ -48,6 +48,19 @@ async function cancelRun(
   await farm.cancel.cancelRun(runId, reason);
 }
 
+/** Cancels runs whose submitter asked for a lease and renews it no more. */
+export const cancelAbandonedRuns: Duty = {
+  name: 'cancel-abandoned-runs',
+  everyMs: 5_000,
+  async run(deps, signal) {
+    for (const id of await deps.farm.runLeases.overdue()) {
+      signal.throwIfAborted();
+      await cancelRun(deps, id, 'lease', 'run cancelled: its submitter did not renew the lease');
+      await deps.farm.runLeases.drop(id);
+    }
+  },
+};
+
 /** Cancels rollouts whose callers are gone, including callers of dead gateways. */
 export const cancelAbandonedCalls: Duty = {
   name: 'cancel-abandoned-calls',

@@ -1,6 +1,7 @@
 /** The duties of maintenance. Each worker creates a list of its own at its start, because some duties have state. */
 import {
   cancelAbandonedCalls,
+  cancelAbandonedRuns,
   cancelAbandonedSessions,
   cancelExpiredRuns,
   cancelStaleRuns,
@@ -16,6 +17,7 @@ export const allDuties = (): readonly Duty[] => [
   cancelExpiredRuns,
   cancelStaleRuns,
   cancelAbandonedCalls,
+  cancelAbandonedRuns,
   commitCancelled(),
   cancelAbandonedSessions,
   queueRefills,

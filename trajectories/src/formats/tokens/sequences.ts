@@ -11,6 +11,8 @@ export type TokenSequence = {
   /** Index in `names` of the policy version that sampled the token; -1: the token is from a prompt, or the version is unknown. */
   versions: Int32Array;
   names: string[];
+  /** The answers that were generated in this sequence: tokens [start, stop), and the version at the end. */
+  answers: { start: number; stop: number; finish_reason: string | null; version: string | null }[];
 };
 
 /** A sequence of a line. The weights of all segments of a rollout sum to 1. */
@@ -56,8 +58,8 @@ export function sequencesOf({
       pieces = asPrompt(pieces, tokens.prefix_length);
       length = tokens.prefix_length;
     }
-    pieces.push({ ids: tokens.prompt_suffix, logProbs: null, spans: [] });
-    const sampled = { ids: tokens.generation, logProbs: tokens.log_probs, spans: spansOf(turn) };
+    pieces.push({ ids: tokens.prompt_suffix, logProbs: null, spans: [], turn });
+    const sampled = { ids: tokens.generation, logProbs: tokens.log_probs, spans: spansOf(turn), turn };
     pieces.push(at < shared.turns ? { ...sampled, logProbs: null, spans: [] } : sampled);
     length += tokens.prompt_suffix.length + tokens.generation.length;
   }
@@ -66,7 +68,7 @@ export function sequencesOf({
 }
 
 /** Consecutive tokens; `logProbs` is null for tokens of a prompt. */
-type Piece = { ids: Int32Array; logProbs: Float32Array | null; spans: readonly Span[] };
+type Piece = { ids: Int32Array; logProbs: Float32Array | null; spans: readonly Span[]; turn: Turn };
 
 /** Returns the policy versions of a turn. Without spans, the version is known only if it was the same at start and end. */
 function spansOf({ spans, tokens, policy_version: { start, end } }: Turn): readonly Span[] {
@@ -78,9 +80,9 @@ function spansOf({ spans, tokens, policy_version: { start, end } }: Turn): reado
 function asPrompt(pieces: readonly Piece[], length: number): Piece[] {
   const taken: Piece[] = [];
   let left = length;
-  for (const { ids } of pieces) {
+  for (const { ids, turn } of pieces) {
     if (left === 0) break;
-    taken.push({ ids: ids.subarray(0, left), logProbs: null, spans: [] });
+    taken.push({ ids: ids.subarray(0, left), logProbs: null, spans: [], turn });
     left -= Math.min(left, ids.length);
   }
   return taken;
@@ -94,9 +96,10 @@ function joined(pieces: readonly Piece[]): TokenSequence {
     logProbs: new Float32Array(length),
     versions: new Int32Array(length).fill(-1),
     names: [] as string[],
+    answers: [] as TokenSequence['answers'],
   };
   let at = 0;
-  for (const { ids, logProbs, spans } of pieces) {
+  for (const { ids, logProbs, spans, turn } of pieces) {
     let from = at;
     for (const { version, tokens } of spans) {
       if (version !== null) {
@@ -109,6 +112,8 @@ function joined(pieces: readonly Piece[]): TokenSequence {
     if (logProbs) {
       sequence.mask.fill(1, at, at + ids.length);
       sequence.logProbs.set(logProbs, at);
+      const { finish_reason, policy_version } = turn;
+      sequence.answers.push({ start: at, stop: at + ids.length, finish_reason, version: policy_version.end });
     }
     at += ids.length;
   }

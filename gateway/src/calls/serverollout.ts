@@ -1,0 +1,129 @@
+/**
+ * Serves `POST /v1/rollouts`: one rollout for a trainer that asks for each sample by itself. The caller repeats the request with the same
+ * `request_id` until the answer is the sample, so no connection is idle for hours. A caller that stops loses its rollout after the grace.
+ */
+import { asTree, merge, requireKnownKeys } from '@swefarm/runs';
+import { type Instance, onAbort } from '@swefarm/shared';
+import { SampleBody, sampleOf } from '@swefarm/trajectories';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { type Caller, findCaller } from '../access/callers.ts';
+import {
+  requireCardAllowed,
+  requireInstanceAllowed,
+  requireKindAllowed,
+  requirePromptsAllowed,
+} from '../access/ceilings.ts';
+import { digest, fingerprint } from '../access/digest.ts';
+import { keyFor } from '../access/policykeys.ts';
+import { settingsRefusal } from '../access/refusal.ts';
+import { readInstance } from '../routes/runrows.ts';
+import { CallConnection } from './callconnection.ts';
+import type { CallerRun } from './openruns.ts';
+import type { CallDeps } from './servecall.ts';
+
+export const RolloutRequest = z.strictObject({
+  request_id: z
+    .string()
+    .min(1)
+    .max(200)
+    .meta({ description: 'the same id is the same rollout, until an hour after its answer' }),
+  instance: z
+    .union([z.string(), z.looseObject({})], 'expected a row, or an id of the dataset of serve')
+    .meta({ description: 'a row as in a dataset file, or an id of the dataset that serve was started with' }),
+  run: z
+    .record(z.string(), z.unknown())
+    .default({})
+    .meta({ description: "keys of a run's record, as in a --run-config file" }),
+  lines: z.enum(['main', 'all']).default('main'),
+  wait_seconds: z.number().min(0).max(600).default(30).meta({ description: 'longest wait for the result' }),
+});
+
+export const RolloutAnswer = z.union([
+  z.object({ status: z.literal('waiting'), rollout_id: z.string() }),
+  SampleBody.extend({ status: z.literal('done'), rollout_id: z.string() }),
+]);
+
+type Asked = FastifyRequest & { body: z.infer<typeof RolloutRequest> };
+
+export async function serveRollout(
+  deps: CallDeps,
+  request: Asked,
+  reply: FastifyReply,
+): Promise<z.infer<typeof RolloutAnswer>> {
+  const { config } = deps;
+  const { wait_seconds: waitSeconds, lines, ...asked } = request.body;
+  const caller = findCaller(request);
+  const instance = readInstance('instance', asked.instance, deps);
+  requireInstanceAllowed(instance, config, 'instance.');
+  const callerRun = settingsOf(deps, caller, request);
+  const identity = {
+    fingerprint: fingerprint([caller.name, `rollout ${asked.request_id}`, digest(asked)]),
+    named: true,
+    graceMs: config.gateway_collector_grace_seconds * 1000,
+  };
+  const limits = { maxHoldSeconds: waitSeconds, timeoutSeconds: null };
+  using connection = new CallConnection(reply, deps.calls, identity, limits, deps.signal);
+  // Only a sample is an answer: until then a repeated request finds the same rollout.
+  connection.isUnanswered = true;
+  try {
+    return await awaitSample(deps, { connection, callerRun, instance, identity, lines });
+  } catch (error) {
+    // The reply of a closed connection has no body.
+    if (connection.closed.aborted) return reply.hijack() as never;
+    throw error;
+  }
+}
+
+/** Merges the settings of `serve`, of the caller and of the request. Throws Refusal 403, 422. */
+function settingsOf(deps: CallDeps, caller: Caller, request: Asked): CallerRun {
+  const { run } = request.body;
+  const operator = merge(merge({}, deps.settings ?? {}), caller.run);
+  try {
+    requireKnownKeys('run', run);
+  } catch (error) {
+    throw settingsRefusal(error, 'run.', IN_RUN);
+  }
+  requireKindAllowed(request, caller, operator, run);
+  requirePromptsAllowed(operator, run);
+  requireCardAllowed(run, deps.config);
+  const apiKey = keyFor(caller, asTree(operator.policy).urls, asTree(run.policy).urls);
+  return { caller, settings: merge(operator, run), apiKey };
+}
+
+const IN_RUN = { url: 'run.policy.urls', model: 'run.policy.model' };
+
+type Waiting = {
+  connection: CallConnection;
+  callerRun: CallerRun;
+  instance: Instance;
+  identity: Parameters<CallDeps['calls']['find']>[0];
+  lines: z.infer<typeof RolloutRequest>['lines'];
+};
+
+async function awaitSample(
+  deps: CallDeps,
+  { connection, callerRun, instance, identity, lines }: Waiting,
+): Promise<z.infer<typeof RolloutAnswer>> {
+  const rollout = await deps.calls
+    .find(identity, callerRun, instance, connection.closed)
+    .catch((error: unknown) => {
+      throw settingsRefusal(error, 'run.', IN_RUN);
+    });
+  await connection.assign(rollout);
+  const { rolloutId: rollout_id, run } = rollout;
+  const late = AbortSignal.timeout(Math.max(1, connection.deadline - Date.now()));
+  const signal = AbortSignal.any([connection.closed, late]);
+  const waited = async () =>
+    await deps.results.wait(run.run_id, rollout_id, signal).catch((error: unknown) => {
+      if (late.aborted && !connection.closed.aborted) return null;
+      throw error;
+    });
+  const result = (await deps.farm.results.get(rollout_id)) ?? (await waited());
+  if (result === null) return { status: 'waiting', rollout_id };
+  const release = await deps.writers.acquire(connection.closed);
+  onAbort(connection.closed, release);
+  const content = await deps.farm.artifacts.read(result.artifact);
+  connection.isUnanswered = false;
+  return { status: 'done', rollout_id, ...sampleOf(result, content?.trajectory ?? null, lines) };
+}

@@ -1,0 +1,221 @@
+"""The groups of one run as they complete. Leaving the loop cancels what is under way; a process that dies is noticed by its lease."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import Any, Callable, Mapping, Optional, Sequence
+from urllib.parse import quote
+
+from .farm import Farm, FarmError, FarmRefusal, in_thread
+from .hearts import Hearts
+from .progress import Progress
+from .sample import Failure, Group, Sample
+from .wire import failure_of, sample_of, seconds_of
+
+logger = logging.getLogger(__name__)
+
+#: Longest wait of one call for a group, in seconds.
+WAIT_S = 30.0
+#: The same while the progress is shown, which counts the rollouts in between.
+SHOWN_S = 5.0
+#: Seconds between the end of a loop and the cancellation. An exception that ends the whole run leaves its groups to be resumed.
+LEAVE_S = 1.0
+
+
+class Playing:
+    """
+    A submitted run, whose lease is renewed under the name ``session_id``. :meth:`end` cancels what has no result, once.
+    """
+
+    def __init__(self, farm: Farm, run_id: str, resumable: bool, hearts: Optional[Hearts]) -> None:
+        self.farm, self.session_id, self.resumable, self.hearts = farm, run_id, resumable, hearts
+        self.open = True
+        self._guard = threading.Lock()
+        if hearts is not None:
+            hearts.keep(self)
+
+    def end(self, cancels: bool = True) -> None:
+        """Ends the lease. Never raises: what is not cancelled here is cancelled when the lease lapses."""
+        with self._guard:
+            if not self.open:
+                return
+            self.open = False
+        if self.hearts is not None:
+            self.hearts.forget(self.session_id)
+        if cancels:
+            try:
+                self.farm.once("POST", f"/v1/runs/{self.session_id}/cancel", {}, 10)
+            except Exception as error:
+                logger.warning("swefarm: run %s was not cancelled, its lease ends it: %s", self.session_id, error)
+
+
+class Groups:
+    """
+    Iterates over groups in the order in which they complete, with ``for`` or ``async for``. The run is submitted at the first step.
+    ``run_id`` names it on the farm's page; ``cursor`` is that of the last group.
+    """
+
+    def __init__(
+        self,
+        farm: Farm,
+        submission: Mapping[str, Any],
+        *,
+        idempotency_key: str,
+        resumable: bool,
+        after: str,
+        keep: str,
+        lines: str,
+        needs_tokens: bool,
+        hearts: Optional[Hearts],
+        progress: Progress,
+        begun: Callable[[Playing], None],
+    ) -> None:
+        self.farm, self.cursor, self.keep, self.lines, self.needs_tokens = farm, after or "0", keep, lines, needs_tokens
+        self.run_id: Optional[str] = None
+        self._submission, self._key, self._resumable = submission, idempotency_key, resumable
+        self._hearts, self._progress, self._begun = hearts, progress, begun
+        self._playing: Optional[Playing] = None
+        self._waiting: list[str] = []
+        self._ended = self._away = False
+
+    def __iter__(self) -> "Groups":
+        return self
+
+    def __next__(self) -> Group:
+        group = self._next()
+        if group is None:
+            raise StopIteration
+        return group
+
+    def __aiter__(self) -> "Groups":
+        return self
+
+    async def __anext__(self) -> Group:
+        try:
+            group = await in_thread(self._next)
+        except asyncio.CancelledError:
+            threading.Thread(target=self.close, daemon=True).start()
+            raise
+        if group is None:
+            raise StopAsyncIteration
+        return group
+
+    def close(self) -> None:
+        """Cancels what has no result. Later steps end the loop."""
+        self._ended = True
+        if self._playing is not None:
+            self._playing.end()
+
+    def __del__(self) -> None:
+        playing = self._playing
+        if playing is not None and playing.open:
+            timer = threading.Timer(LEAVE_S, playing.end)
+            timer.daemon = True
+            timer.start()
+
+    def _next(self) -> Optional[Group]:
+        if self._playing is None:
+            self._submit()
+        while not self._ended:
+            try:
+                group = None if self._away else self._read()
+            except FarmError as error:
+                group = self._lost(error)
+            else:
+                group = self._lost(None) if self._away else group
+            if group is not None:
+                self._progress.add(group)
+                self._progress.show(self._count)
+                return group
+        return None
+
+    def _submit(self) -> None:
+        headers = {"idempotency-key": self._key}
+        submitted = self.farm.call("POST", "/v1/runs", self._submission, headers=headers)
+        self.run_id = str(submitted["run_id"])
+        # Which groups were delivered before `after`, and which a run with `until` draws, is not known here.
+        known = "until" not in self._submission and self.cursor == "0"
+        self._waiting = list(submitted["instance_ids"]) if known else []
+        self._count, self._rollouts = len(self._waiting), int(submitted["rollouts"])
+        self._playing = Playing(self.farm, self.run_id, self._resumable, self._hearts)
+        self._begun(self._playing)
+
+    def _read(self) -> Optional[Group]:
+        """Returns the next group; None: there is none yet, or the run has ended."""
+        wait_s = SHOWN_S if self._progress.shown else WAIT_S
+        query = f"after={quote(self.cursor)}&count=1&keep={self.keep}&wait_seconds={wait_s}"
+        answer = self.farm.call("GET", f"/v1/runs/{self.run_id}/groups?{query}", None, wait_s + 60)
+        self.cursor = str(answer["last_id"])
+        for found in answer["groups"]:
+            return self._group_of(found)
+        if answer["done"]:
+            self._ended = True
+            self._progress.show(self._count, end="\n")
+            if self._playing is not None:
+                self._playing.end(cancels=False)
+        elif self._progress.shown:
+            counts = self.farm.call("GET", f"/v1/runs/{self.run_id}")
+            self._progress.show(self._count, (self._rollouts - int(counts["left"]), self._rollouts))
+        return None
+
+    def _group_of(self, found: Mapping[str, Any]) -> Group:
+        instance = str(found["instance_id"])
+        name = f"{self.run_id}/{instance}"
+        samples = [self._sample_of(result, name) for result in found["results"]]
+        for entry in found["unreadable"]:
+            failure = Failure("client", "result_unreadable", str(entry))
+            samples.append(Sample.failed(failure, group=name, index=len(samples), instance_id=instance))
+        if instance in self._waiting:
+            self._waiting.remove(instance)
+        return Group(name, instance, str(found["end"]), tuple(samples), self.cursor, str(self.run_id))
+
+    def _sample_of(self, result: Mapping[str, Any], group: str) -> Sample:
+        known = {
+            **{"group": group, "index": result["rollout_index"], "rollout_id": result["rollout_id"]},
+            **{"instance_id": result["instance_id"], "exit_status": result["exit_status"] or "", "result": result},
+            "seconds": seconds_of(result),
+        }
+        failure = failure_of(result)
+        if result["artifact"] is None and (failure is not None or self.needs_tokens):
+            return Sample.failed(failure or Failure("client", "no_tokens", "no trajectory is stored"), **known)
+        try:
+            body = self.farm.call("GET", f"/v1/rollouts/{quote(result['rollout_id'])}/sample?lines={self.lines}")
+        except (FarmError, FarmRefusal) as error:  # One sample must not take the others of its group with it.
+            return Sample.failed(failure or Failure("client", "not_fetched", str(error)), **known)
+        return sample_of(body, group, lines=self.lines, needs_tokens=self.needs_tokens)
+
+    def _lost(self, error: Optional[FarmError]) -> Optional[Group]:
+        """The farm was away for longer than its patience: the groups that it owes have no rewards."""
+        if error is not None:
+            if not self._waiting:
+                raise error
+            logger.warning("swefarm: run %s: %d groups are given up: %s", self.run_id, len(self._waiting), error)
+            self._away, self._why = True, str(error)
+        if not self._waiting:
+            self._ended = True
+            return None
+        instance = self._waiting.pop(0)
+        name = f"{self.run_id}/{instance}"
+        failure = Failure("client", "farm_away", self._why)
+        size = int(self._submission["group_size"])
+        samples = [Sample.failed(failure, group=name, index=index, instance_id=instance) for index in range(size)]
+        return Group(name, instance, "cancelled", tuple(samples), self.cursor, str(self.run_id))
+
+
+def rows_of(rows: "Optional[Sequence[Any]]") -> Optional[list[Any]]:
+    """Returns rows in the form of the API: mappings and ids of instances. JSON has no arrays of numpy, so they become lists."""
+    if rows is None:
+        return None
+    return [row if isinstance(row, str) else plain(row) for row in rows]
+
+
+def plain(value: Any) -> Any:
+    """Returns mappings and lists alone, of what data frames and data sets put in their place."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    convert = getattr(value, "tolist", None) or getattr(value, "isoformat", None)
+    return plain(convert()) if callable(convert) else value

@@ -1,0 +1,162 @@
+"""A farm on this machine: Redis, gateway and workers as processes that end with this one, also when it is killed."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Optional, Sequence, Union
+
+from .farm import Farm, in_thread
+
+#: Runs a command, and ends it when standard input ends: with SIGTERM, another after 20 s, SIGKILL after 20 s more.
+_SUPERVISOR = """
+import subprocess, sys, threading
+child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+def end():
+    sys.stdin.buffer.read()
+    for stop in (child.terminate, child.terminate, child.kill):
+        stop()
+        try:
+            return child.wait(20)
+        except subprocess.TimeoutExpired:
+            pass
+threading.Thread(target=end, daemon=True).start()
+code = child.wait()
+sys.exit(code if code >= 0 else 128 - code)
+"""
+
+
+class LocalFarm(Farm):
+    """
+    Starts a farm and waits until it is ready, at most ``start_s`` seconds. ``policy_url`` and ``model`` are those of runs that name
+    none; ``dataset``: a file whose instances may be named by id. Each of ``workers`` plays ``concurrency`` rollouts at once (default: by
+    the machine). ``swefarm``: the command (default: SWEFARM_BIN, PATH, or a checkout of the farm around this package or the current
+    folder). ``state_dir`` keeps images for the next start (default: the farm's own, ``~/.swefarm``). ``serve_args`` and ``worker_args``
+    are more arguments. :meth:`close`, the end of ``with`` or the end of this process ends all of it; Redis starts empty.
+    """
+
+    def __init__(
+        self,
+        *,
+        policy_url: Union[str, Sequence[str], None] = None,
+        model: Optional[str] = None,
+        dataset: Union[str, Path, None] = None,
+        runtime: Optional[str] = None,
+        workers: int = 1,
+        concurrency: Optional[int] = None,
+        state_dir: Union[str, Path, None] = None,
+        swefarm: Union[str, Path, None] = None,
+        serve_args: Sequence[str] = (),
+        worker_args: Sequence[str] = (),
+        start_s: float = 180.0,
+        patience_s: Optional[float] = None,
+    ) -> None:
+        program = find_swefarm(swefarm)
+        self.folder = Path(tempfile.mkdtemp(prefix="swefarm-local-"))
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._until = time.monotonic() + start_s
+        token = secrets.token_hex(16)
+        self._environment = {
+            **os.environ,
+            "PATH": f"{program.parent}{os.pathsep}{os.environ.get('PATH', '')}",
+            "SWEFARM_REDIS_URL": f"file:{self.folder}/redis/address.json",
+            "SWEFARM_GATEWAY_TOKEN": token,
+            "SWEFARM_LOG_FORMAT": "json",
+            **({} if state_dir is None else {"SWEFARM_STATE_DIR": str(Path(state_dir).absolute())}),
+        }
+        urls = [policy_url] if isinstance(policy_url, str) else list(policy_url or ())
+        policy = [word for url in urls for word in ("--policy-url", url)] + (["--model", model] if model else [])
+        rows = [] if dataset is None else ["--dataset", str(dataset)]
+        given = {"--runtime": runtime, "--concurrency": concurrency}
+        work = [str(word) for pair in given.items() if pair[1] is not None for word in pair]
+        atexit.register(self.close)
+        try:
+            data = ["--dir", f"{self.folder}/redis", "--local-dir", f"{self.folder}/data", "--host", "127.0.0.1", "--until-stdin-ends"]
+            self._start("redis", [str(program), "redis", *data], '{"')
+            serve = [str(program), "serve", "--host", "127.0.0.1", "--port", "0", *rows, *policy, *serve_args]
+            ready = json.loads(self._start("gateway", serve, '{"url"'))
+            worker = str(program.with_name("swefarm-worker"))
+            for number in range(workers):
+                self._start(f"worker-{number}", [worker, "run", *work, *worker_args], '"msg":"ready"')
+        except BaseException:
+            self.close()
+            raise
+        super().__init__(str(ready["url"]), token, patience_s=patience_s)
+
+    def close(self) -> None:
+        """Ends the processes: workers first, Redis last. May be called again."""
+        atexit.unregister(self.close)
+        for role in ("worker", "gateway", "redis"):
+            self._end([name for name in self._processes if name.startswith(role)])
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> "LocalFarm":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "LocalFarm":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await in_thread(self.close)
+
+    def _end(self, names: Sequence[str]) -> None:
+        ended = [self._processes.pop(name) for name in names]
+        for process in ended:
+            if process.stdin is not None:
+                process.stdin.close()
+        for process in ended:
+            try:
+                process.wait(90)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+    def _start(self, name: str, command: Sequence[str], mark: str) -> str:
+        """Starts a command. Returns the first line of its output with ``mark``. Raises RuntimeError with the end of its log."""
+        log = self.folder / f"{name}.log"
+        supervised = command if "--until-stdin-ends" in command else [sys.executable, "-c", _SUPERVISOR, *command]
+        with log.open("wb") as output:
+            # A session of its own: Ctrl-C reaches this process alone, which then ends the others in order.
+            process = subprocess.Popen(
+                supervised, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, env=self._environment, start_new_session=True
+            )
+        self._processes[name] = process
+        while True:
+            ended = process.poll()
+            text = log.read_text(errors="replace")
+            for line in text.splitlines(keepends=True):
+                if mark in line and line.endswith("\n"):
+                    return line
+            if ended is not None or time.monotonic() > self._until:
+                how = "did not start in time" if ended is None else f"ended with code {ended}"
+                raise RuntimeError(f"the {name} of the local farm {how}: `{' '.join(command)}` printed:\n{text[-2000:].strip()}")
+            time.sleep(0.05)
+
+
+def find_swefarm(given: Union[str, Path, None] = None) -> Path:
+    """Returns the path of the command ``swefarm``. Raises FileNotFoundError."""
+    named = given or os.environ.get("SWEFARM_BIN")
+    if named:
+        path = shutil.which(str(named))
+        if path is None:
+            raise FileNotFoundError(f"swefarm: {named} (the argument, or SWEFARM_BIN) is no program")
+        return Path(path).absolute()
+    for folder in (*Path(__file__).resolve().parents, Path.cwd(), *Path.cwd().parents):
+        program = folder / "node_modules/.bin/swefarm"
+        if program.exists() and (folder / "producer/bin/swefarm.mjs").exists():
+            return program
+    installed = shutil.which("swefarm")
+    if installed is not None:
+        return Path(installed).absolute()
+    remedy = "run `npm ci` in a checkout of the farm, and set SWEFARM_BIN to its node_modules/.bin/swefarm"
+    raise FileNotFoundError(f"swefarm: the command is not installed: {remedy}")

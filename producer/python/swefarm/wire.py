@@ -1,0 +1,92 @@
+"""Reads the samples that the farm sends. The ids are those that the policy sampled: nothing here tokenises."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from array import array
+from typing import Any, Mapping, Optional
+
+from .sample import BrokenTokens, Failure, Sample, Segment, Span, Turn
+
+
+def sample_of(
+    body: Mapping[str, Any], group: str, *, index: Optional[int] = None, lines: str = "main", needs_tokens: bool = True
+) -> Sample:
+    """
+    Returns the sample in an answer of ``/v1/rollouts/ID/sample``. Tokens that cannot be trained on make a sample without reward:
+    missing ones if ``needs_tokens``, wrong lengths, and with ``lines="main"`` prompts that do not continue what came before.
+    """
+    result = body["result"]
+    facts = {
+        "group": group,
+        "index": result["rollout_index"] if index is None else index,
+        "rollout_id": result["rollout_id"],
+        "instance_id": result["instance_id"],
+        "reward": result["reward"] if result["outcome"] == "judged" else None,
+        "parts": result.get("reward_parts") or {},
+        "exit_status": result["exit_status"] or "",
+        "truncated": body["truncated"],
+        "failure": failure_of(result),
+        "seconds": seconds_of(result),
+        "result": result,
+    }
+    try:
+        segments = [_segment_of(one) for one in body["segments"]]
+    except BrokenTokens as error:
+        return Sample.failed(facts["failure"] or Failure("client", "broken_tokens", str(error)), **facts)
+    if not segments:
+        if needs_tokens and facts["failure"] is None:
+            facts["failure"] = Failure("client", "no_tokens", str(body["missing"]))
+        return Sample.failed(facts["failure"], **facts) if facts["failure"] else Sample((), (), **facts)
+    main, *others = segments
+    if lines == "main" and others and facts["failure"] is None:
+        why = f"{len(others)} of the prompts do not continue the tokens before them; use token_mode='token-in'"
+        return Sample.failed(Failure("client", "not_contiguous", why), **facts)
+    tokens = {name: getattr(main, name) for name in ("prompt_ids", "response_ids", "turns", "spans", "line", "kind", "weight")}
+    return Sample(**tokens, **facts, segments=tuple(others) if lines == "all" else ())
+
+
+def failure_of(result: Mapping[str, Any]) -> Optional[Failure]:
+    """Returns why nobody judged a rollout; None: it has a reward."""
+    failure = result.get("failure")
+    if failure:
+        return Failure(str(failure["stage"]), str(failure["class"]), str(failure["message"]))
+    if result["outcome"] == "cancelled":
+        return Failure("cancelled", str(result["reward_row"]), "the rollout was cancelled")
+    if result["reward"] is None:
+        return Failure("reward", str(result["reward_row"]), f"row {result['reward_row']} of the reward table gives no reward")
+    return None
+
+
+def seconds_of(result: Mapping[str, Any]) -> dict[str, float]:
+    """Returns where the time of a rollout went."""
+    seconds = result["seconds"]
+    return {"policy": seconds["model"], "tools": seconds["command"], "grading": seconds["evaluation"]}
+
+
+def _segment_of(body: Mapping[str, Any]) -> Segment:
+    log_probs = _numbers(body["log_probs"], "f")
+    turns = []
+    at = 0
+    for start, stop, finish_reason, version in body["turns"]:
+        turns.append(Turn(start, stop, log_probs[at : at + stop - start], version, finish_reason))
+        at += stop - start
+    if at != len(log_probs):
+        raise BrokenTokens(f"{at} sampled tokens and {len(log_probs)} log-probabilities")
+    return Segment(
+        _numbers(body["prompt_ids"], "i"),
+        _numbers(body["response_ids"], "i"),
+        tuple(turns),
+        tuple(Span(sys.intern(version), start, stop) for version, start, stop in body["spans"]),
+        line=body["line"],
+        kind=body["kind"],
+        weight=body["weight"],
+    )
+
+
+def _numbers(text: str, typecode: str) -> "array[Any]":
+    numbers = array(typecode, base64.b64decode(text))
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers

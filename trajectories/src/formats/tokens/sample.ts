@@ -1,0 +1,95 @@
+/**
+ * The sample of a rollout for a trainer: token ids and log-probabilities as base64 of little-endian numbers, which a client reads without
+ * parsing each number. A sample of 60,000 tokens has some 400 KB; its trajectory as JSON has the same ids as text, and all messages.
+ */
+import { isTruncated, LineKind, Result, type Trajectory } from '@swefarm/shared';
+import { z } from 'zod';
+import type { LineChoice } from '../../export/lines.ts';
+import { type Segment, segmentsOf, type TokenSequence } from './sequences.ts';
+
+const packed = (type: string) => z.string().meta({ description: `base64 of ${type}, little-endian` });
+const at = z.number().int();
+
+const SampleSegment = z.object({
+  line: z.string(),
+  kind: LineKind,
+  weight: z.number().meta({ description: 'the weights of all segments of a rollout have the sum 1' }),
+  prompt_ids: packed('int32').meta({
+    description: 'base64 of int32: all tokens before the first own answer',
+  }),
+  response_ids: packed('int32'),
+  log_probs: packed('float32').meta({
+    description: 'base64 of float32: of the sampled tokens only, in order',
+  }),
+  turns: z
+    .array(z.tuple([at, at, z.string().nullable(), z.string().nullable()]))
+    .meta({
+      description: 'answers: tokens [start, stop) of the response, finish reason, version at the end',
+    }),
+  spans: z
+    .array(z.tuple([z.string(), at, at]))
+    .meta({ description: 'version that sampled the tokens [start, stop) of the response' }),
+});
+
+export const SampleBody = z.object({
+  result: Result,
+  truncated: z.boolean().meta({ description: 'a token limit cut the rollout' }),
+  segments: z
+    .array(SampleSegment)
+    .meta({ description: 'the main line first; several of one line: its prompts do not continue' }),
+  missing: z.string().nullable().meta({ description: 'why there are no segments; null: there are' }),
+});
+export type SampleBody = z.infer<typeof SampleBody>;
+
+/** @param trajectory null: the rollout has none, or its artifact is gone */
+export function sampleOf(result: Result, trajectory: Trajectory | null, choice: LineChoice): SampleBody {
+  const segments = trajectory === null ? [] : segmentsOf(trajectory, choice).map(segmentBody);
+  const without = trajectory === null ? 'no trajectory is stored' : 'the policy returned no token ids';
+  return { result, truncated: isTruncated(result), segments, missing: segments.length > 0 ? null : without };
+}
+
+function segmentBody({ sequence, facts }: Segment): z.infer<typeof SampleSegment> {
+  const { ids, logProbs, answers } = sequence;
+  // A segment has at least one answer.
+  const first = answers[0]?.start ?? ids.length;
+  const sampled = answers.map(({ start, stop }) => logProbs.subarray(start, stop));
+  return {
+    line: facts.line,
+    kind: facts.line_kind,
+    weight: facts.line_weight,
+    prompt_ids: base64([ids.subarray(0, first)]),
+    response_ids: base64([ids.subarray(first)]),
+    log_probs: base64(sampled),
+    turns: answers.map(({ start, stop, ...one }) => [
+      start - first,
+      stop - first,
+      one.finish_reason,
+      one.version,
+    ]),
+    spans: spansIn(sequence).map(([version, start, stop]) => [version, start - first, stop - first]),
+  };
+}
+
+/** Returns the runs of tokens of the answers that one known version sampled. */
+function spansIn({
+  answers,
+  versions,
+  names,
+}: TokenSequence): [version: string, start: number, stop: number][] {
+  const spans: [string, number, number][] = [];
+  for (const { start, stop } of answers) {
+    for (let from = start, to = start; from < stop; from = to) {
+      const version = versions[from];
+      while (to < stop && versions[to] === version) to += 1;
+      const name = names[version ?? -1];
+      if (name !== undefined) spans.push([name, from, to]);
+    }
+  }
+  return spans;
+}
+
+/** All platforms of the farm are little-endian. */
+const base64 = (pieces: readonly (Int32Array | Float32Array)[]): string =>
+  Buffer.concat(
+    pieces.map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength)),
+  ).toString('base64');
