@@ -30,7 +30,9 @@ CONFIGURATION = (400, 401, 403, 404, 409, 413, 415, 422)
 
 @dataclass(frozen=True)
 class Sampling:
-    """What is sampled from. Each key is sent with each request, because servers take absent ones from the model's generation_config.json."""
+    """
+    What is sampled from. Each key is sent with each request, because servers take absent ones from the model's generation_config.json.
+    """
 
     temperature: float = 1.0
     top_p: float = 1.0
@@ -55,10 +57,11 @@ class Sampling:
 class Run:
     """
     The settings of rollouts, and the policy that they follow. ``name`` names the policy's record and, with a ``key``, the runs on the
-    farm. ``model`` and ``policy_urls`` (with /v1) default to those of the gateway. ``settings`` are further keys of a run (docs/running.md), such as ``{"agent": {"step_limit": 50}}``, and win over the other
-    arguments. ``lines="all"``: samples have the other trained lines of agents that come as programs. ``lease_s``: the farm cancels runs
-    of a process that was silent for so long; None: never. As a context manager (also ``async with``) it cancels at the end what is
-    under way; after an exception, runs with a ``key`` go on until their lease ends, so that a restarted trainer continues them.
+    farm. ``model`` and ``policy_urls`` (with /v1) default to those of the gateway. ``settings`` are further keys of a run
+    (docs/running.md), such as ``{"agent": {"step_limit": 50}}``, and win over the other arguments. ``lines="all"``: samples have the
+    other trained lines of agents that come as programs. ``lease_s``: the farm cancels runs of a process that was silent for so long;
+    None: never. As a context manager (also ``async with``) it cancels at the end what is under way; after an exception, runs with a
+    ``key`` go on until their lease ends, so that a restarted trainer continues them.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ def sample_of(
     missing ones if ``needs_tokens``, wrong lengths, and with ``lines="main"`` prompts that do not continue what came before.
     """
     result = body["result"]
-    facts = {
+    facts: dict[str, Any] = {
         "group": group,
         "index": result["rollout_index"] if index is None else index,
         "rollout_id": result["rollout_id"],
@@ -34,17 +34,19 @@ def sample_of(
     try:
         segments = [_segment_of(one) for one in body["segments"]]
     except BrokenTokens as error:
-        return Sample.failed(facts["failure"] or Failure("client", "broken_tokens", str(error)), **facts)
+        return _lost(facts, "broken_tokens", str(error))
     if not segments:
-        if needs_tokens and facts["failure"] is None:
-            facts["failure"] = Failure("client", "no_tokens", str(body["missing"]))
-        return Sample.failed(facts["failure"], **facts) if facts["failure"] else Sample((), (), **facts)
+        return _lost(facts, "no_tokens", str(body["missing"])) if needs_tokens or facts["failure"] else Sample((), (), **facts)
     main, *others = segments
-    if lines == "main" and others and facts["failure"] is None:
+    if lines == "main" and others:
         why = f"{len(others)} of the prompts do not continue the tokens before them; use token_mode='token-in'"
-        return Sample.failed(Failure("client", "not_contiguous", why), **facts)
+        return _lost(facts, "not_contiguous", why)
     tokens = {name: getattr(main, name) for name in ("prompt_ids", "response_ids", "turns", "spans", "line", "kind", "weight")}
     return Sample(**tokens, **facts, segments=tuple(others) if lines == "all" else ())
+
+
+def _lost(facts: Mapping[str, Any], cls: str, message: str) -> Sample:
+    return Sample.failed(**{**facts, "failure": facts["failure"] or Failure("client", cls, message)})
 
 
 def failure_of(result: Mapping[str, Any]) -> Optional[Failure]:

@@ -1,0 +1,114 @@
+/** Tests the Python client against a real gateway, worker and scripted policy: the page's example, a killed trainer, one that stays away. */
+import { spawn } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { expect, test } from 'vitest';
+import { buildExamples } from '../../src/examples/build.ts';
+import { gatewayUrl } from '../../src/launchers/commands.ts';
+import { startRedis } from '../../src/launchers/redis.ts';
+import { readLines } from '../../src/lines.ts';
+import { conversation, loadScript, running } from '../../src/policy/script.ts';
+import { startScriptedPolicy } from '../../src/policy/server.ts';
+import { callerOf, openScene } from './scene.ts';
+import { EXAMPLE_ID } from './scripts.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+const TOKEN = 'a-token-of-this-test';
+
+type Consumed = { rollout: string; reward: number | null; sampled: number; end: string };
+
+async function startFarm(stack: AsyncDisposableStack) {
+  const redis = stack.use(await startRedis());
+  const scene = openScene({
+    SWEFARM_REDIS_URL: redis.url,
+    SWEFARM_RUNTIME: 'rootfs',
+    SWEFARM_CONCURRENCY: '4',
+    SWEFARM_GATEWAY_TOKEN: TOKEN,
+  });
+  const url = await gatewayUrl(stack.use(scene.start`serve --port 0`));
+  stack.use(await scene.worker``);
+  const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: scene.folder });
+  // The images have the installed packages already.
+  const [row] = built.rows.map((one) => ({ ...one, install: 'true' }));
+  const python = (words: readonly string[], env: Record<string, string> = {}) =>
+    spawn('python3', words, {
+      cwd: scene.folder,
+      env: {
+        PATH: process.env.PATH,
+        PYTHONPATH: join(ROOT, 'producer/python'),
+        PYTHONDONTWRITEBYTECODE: '1',
+        SWEFARM_GATEWAY_URL: url,
+        SWEFARM_GATEWAY_TOKEN: TOKEN,
+        ...env,
+      },
+    });
+  return { folder: scene.folder, call: callerOf(url, TOKEN), row, python };
+}
+
+test('the first code of docs/python.md runs as it stands, and sees a mixed group', async () => {
+  await using stack = new AsyncDisposableStack();
+  const { folder, row, python } = await startFarm(stack);
+  const examples = loadScript(join(ROOT, 'examples/policy/examples.yaml'));
+  const parse = examples.conversations.find(({ name }) => name?.startsWith('parse'));
+  if (!parse) throw new Error('no conversation of the example');
+  const policy = stack.use(await startScriptedPolicy({ script: { conversations: [parse] } }));
+  await writeFile(join(folder, 'rows.jsonl'), `${JSON.stringify(row)}\n`);
+  const page = await readFile(join(ROOT, 'docs/python.md'), 'utf8');
+  const code = /```python\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
+  expect(code.split('\n').length).toBeLessThan(32);
+  const child = python(['-c', code], { POLICY_URL: policy.url });
+  const [printed, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  expect(errors).toBe('');
+  expect(printed.trim().split('\n')).toEqual(
+    [0, 1].map((step) =>
+      expect.stringMatching(
+        new RegExp(`^${step} ${EXAMPLE_ID} mixed \\[(1|1\\.0|0|0\\.0), (1|1\\.0|0|0\\.0)\\]$`),
+      ),
+    ),
+  );
+});
+
+test('a killed trainer goes on with each sample once, and one that stays away frees the farm', async () => {
+  await using stack = new AsyncDisposableStack();
+  const { folder, call, row, python } = await startFarm(stack);
+  const rows = [1, 2, 3].map((number) => ({ ...row, instance_id: `example__copy-${number}` }));
+  await writeFile(join(folder, 'rows.json'), JSON.stringify(rows));
+  const quick = stack.use(await startScriptedPolicy({ script: conversation(running('true')) }));
+  const consume = (policy: string, out: string, ...more: string[]) =>
+    python([join(import.meta.dirname, 'trainer.py'), 'rows.json', policy, out, ...more]);
+
+  const first = consume(quick.url, 'once.jsonl', 'step-1', '60', '1');
+  await expect
+    .poll(() => readLines(join(folder, 'once.jsonl')).catch(() => []), { timeout: 120_000 })
+    .toHaveLength(2);
+  first.kill('SIGKILL');
+  await text(first.stdout);
+  const second = consume(quick.url, 'once.jsonl', 'step-1', '60');
+  expect(await text(second.stderr)).toBe('');
+  const samples = await readLines<Consumed>(join(folder, 'once.jsonl'));
+  const runs = new Set(samples.map(({ rollout }) => rollout.split('.')[0]));
+  const [run = ''] = runs;
+  expect(runs.size).toBe(1);
+  const ids = rows.flatMap(({ instance_id }) => [0, 1].map((index) => `${run}.${instance_id}.${index}`));
+  expect(samples.map(({ rollout }) => rollout).sort()).toEqual(ids.sort());
+  for (const sample of samples) {
+    expect(sample).toMatchObject({ reward: 0, end: 'uniform', failure: 'None' });
+    expect(sample.sampled).toBeGreaterThan(0);
+  }
+
+  const slow = stack.use(await startScriptedPolicy({ script: conversation(running('sleep 600')) }));
+  const away = consume(slow.url, 'never.jsonl', 'step-2', '4');
+  const running2 = async () => {
+    const { runs: all } = (await (await call('GET', '/v1/runs')).json()) as { runs: { run_id: string }[] };
+    return all.find(({ run_id }) => run_id !== run)?.run_id;
+  };
+  await expect.poll(running2, { timeout: 60_000 }).toBeTruthy();
+  away.kill('SIGKILL');
+  const left = async () => {
+    const path = `/v1/runs/${await running2()}`;
+    return (await (await call('GET', path)).json()) as { left: number; counts: object };
+  };
+  await expect.poll(async () => (await left()).left, { timeout: 90_000 }).toBe(0);
+  expect((await left()).counts).toMatchObject({ outcomes: { cancelled: 6 } });
+});
