@@ -143,7 +143,9 @@ def _completion(shim: PolicyShim, chat: bool, prompt: list[int], said: Mapping[s
         choice["message"] = {"role": "assistant", "content": shim.tokenizer.decode(ids, skip_special_tokens=True)}
         choice["logprobs"] = {"content": [{"token": name, "logprob": value, "top_logprobs": []} for name, value in zip(names, log_probs)]}
     else:
-        choice["text"] = shim.tokenizer.decode(ids, skip_special_tokens=False)
+        # As on vLLM, the text ends before the token that stopped the answer.
+        stopped = bool(ids) and choice["finish_reason"] == "stop" and ids[-1] == getattr(shim.tokenizer, "eos_token_id", None)
+        choice["text"] = shim.tokenizer.decode(ids[:-1] if stopped else ids, skip_special_tokens=False)
         choice["logprobs"] = {"token_logprobs": log_probs, "tokens": names}
         choice["prompt_token_ids"] = prompt
     if said.get("routed_experts") is not None:

@@ -1,0 +1,105 @@
+"""A Qwen2 of some 160,000 random parameters with a tokenizer of its own, made here, and taught the form of the answers."""
+
+import random
+
+import torch
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+
+import tasks
+
+CONTEXT = 2048
+CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+#: Append-only: a longer conversation begins with the ids of a shorter one.
+TEMPLATE = """\
+{%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
+#: Share of the demonstrations whose first command is the right one: it decides where the reward starts.
+SKILL = 0.2
+
+
+def make(seed):
+    """Returns the model, in float32, and its tokenizer."""
+    torch.manual_seed(seed)
+    tokenizer = _tokenizer()
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        intermediate_size=192,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=CONTEXT,
+        tie_word_embeddings=False,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    return Qwen2ForCausalLM(config).float(), tokenizer
+
+
+def _tokenizer():
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=512, special_tokens=CONTROL, initial_alphabet=alphabet, show_progress=False)
+    # Words of the prompts become single tokens: short sequences, and so short steps.
+    bpe.train_from_iterator([*tasks.PROMPTS.values(), *tasks.FIX, tasks.OBSERVATION, "system\nuser\nassistant\n"] * 20, trainer)
+    whole = ["```bash\n", "\n```", tasks.SUBMIT, *tasks.COMMANDS]
+    bpe.add_tokens([AddedToken(text, special=False, normalized=False) for text in whole])
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=bpe, eos_token="<|im_end|>", pad_token="<|endoftext|>", clean_up_tokenization_spaces=False, model_max_length=CONTEXT
+    )
+    tokenizer.chat_template = TEMPLATE
+    return tokenizer
+
+
+def log_probs(model, sequences, pad):
+    """Returns, for each sequence of ids, the log-probability of each token but the first: [sequences, longest - 1], padded."""
+    longest = max(map(len, sequences))
+    ids = torch.full((len(sequences), longest), pad)
+    seen = torch.zeros(len(sequences), longest, dtype=torch.long)
+    for row, sequence in enumerate(sequences):
+        ids[row, : len(sequence)] = torch.tensor(sequence)
+        seen[row, : len(sequence)] = 1
+    logits = model(input_ids=ids, attention_mask=seen).logits[:, :-1].float()
+    return logits.log_softmax(-1).gather(-1, ids[:, 1:, None]).squeeze(-1)
+
+
+def learn_form(model, tokenizer, seed, steps=200, batch=16):
+    """
+    Supervised steps on conversations of the right form: a command in a block, then the submission. Their first command is
+    mostly a wrong one. Returns the last loss.
+    """
+    draw = random.Random(seed)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.0)
+    model.train()
+    for _ in range(steps):
+        examples = [_demonstration(tokenizer, draw) for _ in range(batch)]
+        scores = log_probs(model, [ids for ids, _ in examples], tokenizer.pad_token_id)
+        mask = torch.zeros_like(scores)
+        for row, (_, trained) in enumerate(examples):
+            mask[row, : len(trained) - 1] = torch.tensor(trained[1:], dtype=torch.float)
+        loss = -(scores * mask).sum() / mask.sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+
+
+def _demonstration(tokenizer, draw):
+    instance = draw.choice(list(tasks.FIX))
+    first = tasks.FIX[instance] if draw.random() < SKILL else draw.choice([c for c in tasks.COMMANDS if c != tasks.FIX[instance]])
+    commands = [first, tasks.SUBMIT] if draw.random() < 0.7 else [first, "ls > /dev/null", tasks.SUBMIT]
+    prompt = tokenizer.apply_chat_template(tasks.messages(instance), add_generation_prompt=True, tokenize=True, return_dict=False)
+    told = tokenizer.encode(f"\n<|im_start|>user\n{tasks.OBSERVATION}<|im_end|>\n<|im_start|>assistant\n", add_special_tokens=False)
+    ids, trained = list(prompt), [0] * len(prompt)
+    for number, command in enumerate(commands):
+        if number > 0:
+            ids += told
+            trained += [0] * len(told)
+        answer = tokenizer.encode(tasks.fenced(command), add_special_tokens=False) + [tokenizer.eos_token_id]
+        ids += answer
+        trained += [1] * len(answer)
+    return ids, trained
