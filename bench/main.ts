@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { ensureDocker } from '@swefarm/testkit';
 import { type AdmissionSize, measureAdmission, printAdmission } from './admission.ts';
 import { measureBranches, printBranches } from './branch.ts';
+import { measureController, printController } from './controller.ts';
 import { COST, measureCost, printCost, QUICK_COST } from './cost.ts';
 import { SOCKET } from './engine.ts';
 import { measureEval, printEval } from './eval.ts';
@@ -22,7 +23,7 @@ import { importSubject, prepareSubject } from './subject.ts';
 const ROOT = resolve(import.meta.dirname, '..');
 const PARTS = [
   ...['rollouts', 'cost', 'start', 'memory', 'eval', 'scale', 'peers', 'branch', 'admission'],
-  ...['recorder', 'order'],
+  ...['controller', 'recorder', 'order'],
 ];
 
 const { values } = parseArgs({
@@ -85,6 +86,9 @@ const ADMISSION: AdmissionSize = quick
         ...{ step_ms: 8, request_ms: 0.05, prefill_token_ms: 0.1 },
       },
     };
+const CONTROLLER = quick
+  ? { rollouts: [16], fixed: [4, 8] }
+  : { rollouts: [32, 128], fixed: [3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32] };
 const EVAL = quick ? { each: 2, workers: 2 } : { each: Math.ceil(predictions / 4), workers: 4 };
 
 /** Maximum number of rollouts that this machine simulates. With a thousand nodes, a quarter of the slots is filled. */
@@ -106,7 +110,7 @@ const scaleSize = (count: number): ScaleSize => ({
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130));
 
 /** Every other part starts containers. */
-const WITHOUT_ENGINE = ['scale', 'recorder', 'order'];
+const WITHOUT_ENGINE = ['controller', 'scale', 'recorder', 'order'];
 const engineNeeded = parts.some((part) => !WITHOUT_ENGINE.includes(part));
 await using _engine = engineNeeded ? await ensureDocker({ socketPath: SOCKET }) : null;
 const machine = await describeMachine();
@@ -149,6 +153,7 @@ await measured('scale', () => measureScale(sizes), printScale);
 await measured('peers', () => measurePeers(subject, SIZES, rounds), printPeers);
 await measured('branch', () => measureBranches(subject, quick ? [1] : [1, 8], rounds), printBranches);
 await measured('admission', () => measureAdmission(subject, ADMISSION, rounds), printAdmission);
+await measured('controller', async () => measureController(CONTROLLER, rounds), printController);
 await measured('recorder', () => measureRecorder({ ...RECORDER, reps: rounds }), printRecorder);
 await measured('order', () => measureOrder(ORDER), printOrder);
 

@@ -3,7 +3,7 @@
  * and in the given order, and the error of its forecast. Simulated on large farms (real history, order and forecast; durations are numbers),
  * and real on one worker whose rollouts sleep.
  */
-import { forecastRun, idealMakespan, inOrder, makespan } from '@swefarm/runs';
+import { forecastRun, idealMakespan, inOrder, makespan, requireForecast } from '@swefarm/runs';
 import { type Farm, loadConfig, NO_SECONDS, newId, openFarm, type RunRecord } from '@swefarm/shared';
 import { bareResult } from '@swefarm/testkit';
 import { type BenchEnvironment, openEnvironment } from './farm.ts';
@@ -88,8 +88,10 @@ async function simulateStep(
     farms.map(async ({ nodes, slots: each }) => {
       const slots = nodes * each;
       const registry = { list: async () => [{ slots, paused: null }] } as unknown as Farm['registry'];
-      const forecast = await forecastRun({ history: farm.history, registry }, run, instances);
-      const { expected = 0, low = 0, high = 0 } = forecast?.seconds ?? {};
+      const { seconds } = requireForecast(
+        await forecastRun({ history: farm.history, registry }, run, instances),
+      );
+      const { expected = 0, low = 0, high = 0 } = seconds ?? {};
       const ideal = idealMakespan(given, slots);
       const times = { given: makespan(given, slots), longest: makespan(longest, slots) };
       return { ...times, ideal, expected, low, high, bound: Math.max(...given) >= ideal };

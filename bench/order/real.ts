@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { forecastRun, idealMakespan, submit } from '@swefarm/runs';
+import { forecastRun, idealMakespan, requireForecast, submit } from '@swefarm/runs';
 import type { Instance } from '@swefarm/shared';
 import { printingScript, until } from '@swefarm/testkit';
 import { type BenchEnvironment, type BenchWorker, startPolicy, startWorker } from '../farm.ts';
@@ -81,7 +81,7 @@ async function takeStep(
   const record = recordOf(instances.length, size.group, flags);
   // A worker pauses while other work on the machine delays its event loop.
   await until(async () => (await farm.registry.list()).some(({ paused }) => paused === null), PATIENCE);
-  const forecast = (await forecastRun(farm, record, instances))?.seconds ?? null;
+  const { seconds: forecast } = requireForecast(await forecastRun(farm, record, instances));
   const from = Date.now();
   await submit(farm, { record, instances });
   const results = await collect(farm, record.run_id, instances.length * size.group);

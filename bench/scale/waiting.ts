@@ -1,5 +1,5 @@
 /** Rollouts beyond the limit of their policy: what they cost Redis while they wait, and how soon a freed place is used. */
-import { submit } from '@swefarm/runs';
+import { makespan, submit } from '@swefarm/runs';
 import { sleep } from '@swefarm/shared';
 import { until } from '@swefarm/testkit';
 import { secondsOf } from '../durations.ts';
@@ -54,6 +54,7 @@ export async function waitForPolicy(
   const step = await start('turnover', COMPRESS);
   const results = await collect(farm, step.run_id, rollouts);
   onceEach(results, rollouts, 0);
+  const ideal = makespan(step.rollouts.map(secondsOf), limit) / COMPRESS;
   const step_seconds = rounded((Math.max(...results.map(({ at }) => at)) - begun) / 1000, 1);
   return {
     rollouts,
@@ -61,15 +62,6 @@ export async function waitForPolicy(
     settled_seconds,
     waiting,
     step_seconds,
-    ideal_seconds: idealOf(step.rollouts, limit),
+    ideal_seconds: rounded(ideal, 1),
   };
-}
-
-function idealOf(rollouts: readonly string[], limit: number): number {
-  const free = Array.from({ length: limit }, () => 0);
-  for (const id of rollouts) {
-    const first = free.indexOf(Math.min(...free));
-    free[first] = (free[first] ?? 0) + secondsOf(id) / COMPRESS;
-  }
-  return rounded(Math.max(...free), 1);
 }

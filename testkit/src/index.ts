@@ -24,6 +24,7 @@ export { startRedis, type TestRedis } from './launchers/redis.ts';
 export { type RedisFleet, startCluster, startSentinels } from './launchers/redisfleet.ts';
 export { type SecuredRedis, startSecuredRedis } from './launchers/securedredis.ts';
 export { readLines, writeLines } from './lines.ts';
+export { createScheduler, EngineOptions, type EngineStats } from './policy/engine.ts';
 export type { FaultRuleInput } from './policy/faults.ts';
 export { generateScript } from './policy/generate.ts';
 export { conversation, loadScript, running, type ScriptInput, type TurnInput } from './policy/script.ts';

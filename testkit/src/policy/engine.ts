@@ -12,9 +12,10 @@ export const EngineOptions = z.strictObject({
   /** Requests that run at once (`max_num_seqs`), and tokens of one step (`max_num_batched_tokens`). */
   max_seqs: z.number().int().positive().default(256),
   step_tokens: z.number().int().positive().default(2048),
-  /** Time of a step: a constant, for each request that generates, and for each token of a prompt that is computed. */
+  /** Time of a step: a constant, for each request that generates, for each token that it reads, and for each computed token of a prompt. */
   step_ms: z.number().nonnegative().default(20),
   request_ms: z.number().nonnegative().default(0.1),
+  context_token_ms: z.number().nonnegative().default(0),
   prefill_token_ms: z.number().nonnegative().default(0.05),
   /** Tokens that the engine computes for each token of prompt and answer, so that short texts load it as long ones do. */
   scale: z.number().positive().default(1),
@@ -49,7 +50,7 @@ type Request = {
 export type Engine = ReturnType<typeof openEngine>;
 
 export function openEngine(options: EngineOptions) {
-  const state = createState(options);
+  const state = createScheduler(options);
   let clockMs = 0;
   let ticking = false;
   const tick = async (): Promise<void> => {
@@ -85,7 +86,10 @@ export function openEngine(options: EngineOptions) {
   };
 }
 
-function createState(options: EngineOptions) {
+export type Scheduler = ReturnType<typeof createScheduler>;
+
+/** The schedule alone: each call of `step` plays one step of simulated time. */
+export function createScheduler(options: EngineOptions) {
   const { kv_tokens: room, max_seqs, step_tokens } = options;
   const waiting: Request[] = [];
   const running: Request[] = [];
@@ -101,18 +105,22 @@ function createState(options: EngineOptions) {
   let used = 0;
   let evictable = 0;
 
-  const evict = (session: string): number => {
-    const tokens = cached.get(session) ?? 0;
-    cached.delete(session);
+  /** Removes tokens of a session from the cache, the last ones first. Returns their number. */
+  const evict = (session: string, most = Number.POSITIVE_INFINITY): number => {
+    const known = cached.get(session) ?? 0;
+    const tokens = Math.min(known, most);
+    if (tokens === known) cached.delete(session);
+    else cached.set(session, known - tokens);
     evictable -= tokens;
     return tokens;
   };
   /** Takes room for tokens of a request; false if running requests fill the cache. */
   const allocate = (request: Request, tokens: number): boolean => {
     if (room - used < tokens) return false;
+    let missing = tokens - (room - used - evictable);
     for (const session of cached.keys()) {
-      if (room - used - evictable >= tokens) break;
-      evict(session);
+      if (missing <= 0) break;
+      missing -= evict(session, missing);
     }
     used += tokens;
     request.computed += tokens;
@@ -180,11 +188,13 @@ function createState(options: EngineOptions) {
       const before = counts.preemptions;
       const decoding = running.filter(({ prompt, generated, computed }) => computed >= prompt + generated);
       for (const request of decoding) if (running.includes(request)) generate(request);
+      const read = decoding.reduce((sum, { computed }) => sum + computed, 0);
       let spent = 0;
       for (const request of [...running]) spent += prefill(request, step_tokens - decoding.length - spent);
       // As in vLLM, no request starts in a step with a preemption.
       if (counts.preemptions === before) spent += admit(step_tokens - decoding.length - spent);
-      return options.step_ms + options.request_ms * decoding.length + options.prefill_token_ms * spent;
+      const { step_ms, request_ms, context_token_ms, prefill_token_ms } = options;
+      return step_ms + request_ms * decoding.length + context_token_ms * read + prefill_token_ms * spent;
     },
     stats: (): EngineStats => ({
       running: running.length,
