@@ -68,7 +68,7 @@ async function playStep(worker: BenchWorker, server: Vllm, admission: Mode): Pro
   const dataset = { path: 'bench', sha256: '', instances: [instance] };
   const record = newRunRecord({ dataset, flags }, false);
   record.agent.prompt_overrides = { format_error: OBSERVATION };
-  record.policy.extra_body = { ignore_eos: true };
+  if (record.policy) record.policy.extra_body = { ignore_eos: true };
   const over = new AbortController();
   const watching = watchPools(worker.farm, new URL(server.url).host, over.signal);
   const { seconds, results } = await runSubmission(worker, { record, instances: [instance] }, rollouts);

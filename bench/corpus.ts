@@ -2,13 +2,10 @@
  * A corpus of predictions for instances of four dataset families, made here: their images are layers over one of our examples. Each
  * family gets gold, nothing, a patch of something else and a broken patch in turn; only gold resolves.
  */
-import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { buildExamples, makeFamilyInstances, smithMirror, writeLines } from '@swefarm/testkit';
+import { buildExamples, makeFamilyInstances, run, smithMirror, writeLines } from '@swefarm/testkit';
 
-const run = promisify(execFile);
 const LABEL = 'swefarm.bench=corpus';
 /** swebench accepts local images only under the names that it generates. */
 export const NAMESPACE = 'swefarm-bench';

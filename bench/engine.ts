@@ -1,5 +1,6 @@
 /** Uses the container engine without the farm: the floors are measured with dockerode alone. */
 import { PassThrough, type Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { loadConfig } from '@swefarm/shared';
 import Docker from 'dockerode';
 
@@ -48,10 +49,8 @@ export async function execOnce(container: Docker.Container, argv: readonly strin
     WorkingDir: '/testbed',
   });
   const stream = await exec.start({ hijack: true, stdin: false });
-  const chunks: Buffer[] = [];
-  for await (const chunk of demuxed(stream)) chunks.push(chunk as Buffer);
-  const { ExitCode } = await exec.inspect();
-  return { exitCode: ExitCode, output: Buffer.concat(chunks).toString('utf8') };
+  const output = await text(demuxed(stream));
+  return { exitCode: (await exec.inspect()).ExitCode, output };
 }
 
 /** Opens one bash by an exec. Writes go to its stdin. */

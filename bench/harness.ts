@@ -1,11 +1,9 @@
 /** Programs from PyPI that the farm is compared with, in environments that later runs reuse. */
-import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
+import { run } from '@swefarm/testkit';
 
-const run = promisify(execFile);
 const CACHE = resolve(import.meta.dirname, '../.swefarm/cache');
 const HARNESSES = ['swebench==4.1.0', 'swesmith==0.0.9'];
 const LIMITS = { timeout: 60 * 60_000, maxBuffer: 64 * 1024 ** 2 };

@@ -1,15 +1,11 @@
 /** Shared by all peers: one image, one task under many ids, the same answers of the model, and a patch that resolves the task. */
-import { execFile } from 'node:child_process';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import type { Instance } from '@swefarm/shared';
-import { conversation, writeTree } from '@swefarm/testkit';
+import { conversation, run, writeTree } from '@swefarm/testkit';
 import { COMMANDS } from '../commands.ts';
 import { type BenchEnvironment, openEnvironment, type Policy, startPolicy } from '../farm.ts';
 import type { Subject } from '../subject.ts';
-
-const run = promisify(execFile);
 
 /** swebench accepts local images only under the names that it generates. */
 export const NAMESPACE = 'swefarm-peers';

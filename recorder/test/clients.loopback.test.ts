@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text as textOf } from 'node:stream/consumers';
 import type { Dialect, Message } from '@swefarm/shared';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -26,11 +27,8 @@ const answerOf = (name: string): AgentAnswer => {
   return { id: 'answer1', message, finish, usage: { prompt_tokens: 11, completion_tokens: 7 } };
 };
 
-async function readBody(incoming: IncomingMessage): Promise<unknown> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of incoming) chunks.push(chunk as Buffer);
-  return JSON.parse(Buffer.concat(chunks).toString('utf8') || 'null');
-}
+const readBody = async (incoming: IncomingMessage): Promise<unknown> =>
+  JSON.parse((await textOf(incoming)) || 'null');
 
 /** The name of the model in a request selects the answer. */
 async function respond(path: string, body: unknown): Promise<{ status: number; text: string; type: string }> {

@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, writeFile } from 'node:fs/promises';
-import { createServer, type ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
+import { listening } from '@swefarm/testkit/test/listening.ts';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, onTestFinished, test } from 'vitest';
 import { EMPTY_CONFIG } from '../src/images/config.ts';
@@ -18,25 +19,18 @@ test('an export that is sent faster than it is written is complete', async () =>
   const folder = temporaryFolder('export');
   const content = 'x'.repeat(FILE_BYTES);
   const body = await layerOf(Array.from({ length: FILES }, (_, i) => ({ name: `file${i}`, content })));
-  const engine = createServer((_request, response) => {
-    response.writeHead(200, { 'content-type': 'application/x-tar', connection: 'close' }).end(body);
-  });
-  try {
-    const socketPath = join(folder, 'engine.sock');
-    engine.listen(socketPath);
-    await once(engine, 'listening');
-    const known = { digest: 'sha256:1', config: EMPTY_CONFIG };
-    const source = { kind: 'export', socketPath, container: 'one', known } as const;
-    const unpacked = await Promise.all(
-      Array.from({ length: AT_ONCE }, (_, i) => {
-        const task = { source, partial: join(folder, String(i)) };
-        return unpackApart(task);
-      }),
-    );
-    expect(unpacked).toEqual(Array(AT_ONCE).fill({ ...known, bytes: FILES * FILE_BYTES }));
-  } finally {
-    engine.close();
-  }
+  const socketPath = await listening(
+    (_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/x-tar', connection: 'close' }).end(body);
+    },
+    join(folder, 'engine.sock'),
+  );
+  const known = { digest: 'sha256:1', config: EMPTY_CONFIG };
+  const source = { kind: 'export', socketPath, container: 'one', known } as const;
+  const unpacked = await Promise.all(
+    Array.from({ length: AT_ONCE }, (_, i) => unpackApart({ source, partial: join(folder, String(i)) })),
+  );
+  expect(unpacked).toEqual(Array(AT_ONCE).fill({ ...known, bytes: FILES * FILE_BYTES }));
 });
 
 /** Starts an engine that sends one complete file and then nothing; `openAnswer` resolves with the unfinished response. */
@@ -47,17 +41,13 @@ async function startStalledEngine() {
     { name: 'more', content: 'x'.repeat(FILE_BYTES) },
   ]);
   const openAnswer = Promise.withResolvers<ServerResponse>();
-  const engine = createServer((_request, response) => {
-    response.writeHead(200, { 'content-type': 'application/x-tar' }).write(body.subarray(0, 2000));
-    openAnswer.resolve(response);
-  });
-  const socketPath = join(folder, 'engine.sock');
-  engine.listen(socketPath);
-  await once(engine, 'listening');
-  onTestFinished(async () => {
-    engine.closeAllConnections();
-    engine.close();
-  });
+  const socketPath = await listening(
+    (_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/x-tar' }).write(body.subarray(0, 2000));
+      openAnswer.resolve(response);
+    },
+    join(folder, 'engine.sock'),
+  );
   const source = {
     kind: 'export',
     socketPath,

@@ -1,29 +1,30 @@
 /** Removals by an engine that accepts requests and does not answer. */
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
+import { listening } from '@swefarm/testkit/test/listening.ts';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, test } from 'vitest';
 import { dockerRuntime } from '../src/docker/runtime.ts';
 
 async function silentEngine() {
   const folder = temporaryFolder('silent');
-  const socketPath = join(folder, 'engine.sock');
   /** Ids of the containers whose removal was requested. */
   const requested: string[] = [];
   const waiting: ServerResponse[] = [];
   let stalled = true;
-  const server = createServer((request, answer) => {
-    const id = /\/containers\/(\w+)\?/.exec(request.url ?? '')?.[1];
-    if (request.method !== 'DELETE' || !id) answer.writeHead(500).end('{}');
-    else if (!stalled) answer.writeHead(404).end('{"message":"no such container"}');
-    else {
-      requested.push(id);
-      waiting.push(answer);
-    }
-  });
-  await once(server.listen(socketPath), 'listening');
+  const socketPath = await listening(
+    (request, answer) => {
+      const id = /\/containers\/(\w+)\?/.exec(request.url ?? '')?.[1];
+      if (request.method !== 'DELETE' || !id) answer.writeHead(500).end('{}');
+      else if (!stalled) answer.writeHead(404).end('{"message":"no such container"}');
+      else {
+        requested.push(id);
+        waiting.push(answer);
+      }
+    },
+    join(folder, 'engine.sock'),
+  );
   return {
     socketPath,
     requested,
@@ -32,15 +33,11 @@ async function silentEngine() {
       stalled = false;
       for (const answer of waiting) answer.writeHead(204).end();
     },
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-    },
   };
 }
 
 test('a late removal is requested once, takes no slot, and ends when the engine answers', async () => {
-  await using engine = await silentEngine();
+  const engine = await silentEngine();
   await using runtime = await dockerRuntime({ socketPath: engine.socketPath, answerMs: 50 });
   // Complete ids without containers, because a late container is killed by its id.
   const ids = Array.from({ length: 20 }, () => randomBytes(32).toString('hex'));

@@ -1,10 +1,9 @@
 /** An engine that does not answer for a while, as on a loaded disk, or because of a file in a container. */
-import { once } from 'node:events';
-import { createServer } from 'node:http';
 import { join } from 'node:path';
+import { listening } from '@swefarm/testkit/test/listening.ts';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import Docker from 'dockerode';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { startExec } from '../src/docker/exec.ts';
 
 const FILE = 0o644;
@@ -17,22 +16,19 @@ type Stage = 'stat' | 'create' | 'start';
 /** Starts an engine that does not answer requests of the stages `stalled`. `modeOf` returns the file mode at each check of a path. */
 async function engine(stalled: readonly Stage[], modeOf: (path: string) => number) {
   const folder = temporaryFolder('stall');
-  const socketPath = join(folder, 'engine.sock');
-  const server = createServer((request, answer) => {
-    const url = new URL(request.url ?? '', 'http://engine');
-    const stage: Stage =
-      request.method === 'HEAD' ? 'stat' : url.pathname.endsWith('/start') ? 'start' : 'create';
-    if (stalled.includes(stage)) return;
-    if (stage === 'create') return void answer.writeHead(201).end('{"Id":"e"}');
-    const stat = { mode: modeOf(url.searchParams.get('path') ?? ''), size: 1, linkTarget: '' };
-    const header = Buffer.from(JSON.stringify(stat)).toString('base64');
-    answer.writeHead(200, { 'x-docker-container-path-stat': header }).end();
-  });
-  await once(server.listen(socketPath), 'listening');
-  onTestFinished(async () => {
-    server.closeAllConnections();
-    server.close();
-  });
+  const socketPath = await listening(
+    (request, answer) => {
+      const url = new URL(request.url ?? '', 'http://engine');
+      const stage: Stage =
+        request.method === 'HEAD' ? 'stat' : url.pathname.endsWith('/start') ? 'start' : 'create';
+      if (stalled.includes(stage)) return;
+      if (stage === 'create') return void answer.writeHead(201).end('{"Id":"e"}');
+      const stat = { mode: modeOf(url.searchParams.get('path') ?? ''), size: 1, linkTarget: '' };
+      const header = Buffer.from(JSON.stringify(stat)).toString('base64');
+      answer.writeHead(200, { 'x-docker-container-path-stat': header }).end();
+    },
+    join(folder, 'engine.sock'),
+  );
   return new Docker({ socketPath });
 }
 

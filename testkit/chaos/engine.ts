@@ -1,13 +1,10 @@
 /** Starts a Docker engine beside the machine's engine, so that the test can restart it and all its containers belong to the test. */
 
-import { execFile } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { sleep } from '@swefarm/shared';
 import { ensureDocker } from '../src/launchers/docker.ts';
-
-const run = promisify(execFile);
+import { run } from '../src/launchers/run.ts';
 
 export type Engine = AsyncDisposable & {
   readonly socketPath: string;

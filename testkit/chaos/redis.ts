@@ -1,12 +1,11 @@
 /** The Redis of the chaos farm: a single server that is killed and restarted, or one that `swefarm redis` leads, with a standby. */
 
-import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { sleep } from '@swefarm/shared';
 import { type Started, startCommand, words } from '../src/launchers/commands.ts';
 import { startRedis } from '../src/launchers/redis.ts';
+import { run } from '../src/launchers/run.ts';
 
 export type ChaosRedis = AsyncDisposable & {
   /** Value of `redis_url` for the farm. */
@@ -20,8 +19,6 @@ export type ChaosRedis = AsyncDisposable & {
   failover: (() => Promise<void>) | null;
   log(): string;
 };
-
-const run = promisify(execFile);
 
 async function cliAt(url: string, words: readonly string[]): Promise<string> {
   const { port, password } = new URL(url);

@@ -1,10 +1,7 @@
 /** Mounts a small file system for one worker's scratch folder, so that a test can fill it without filling the machine's disk. */
-import { execFile } from 'node:child_process';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-
-const run = promisify(execFile);
+import { run } from '../src/launchers/run.ts';
 
 /** Workers claim nothing with less than 1 GiB free, so the size is 1 GiB and some space for the sandboxes. */
 const SIZE_MIB = 1300;

@@ -1,13 +1,11 @@
 /** Archives of worker, gateway and Redis for the nodes of cluster.sh, without a registry: `node testkit/kubernetes/images.ts DIR`. */
-import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { ensureDocker } from '../src/launchers/docker.ts';
+import { run } from '../src/launchers/run.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const PREFIX = 'swefarm.test/swefarm-';
 const BASE = 'swefarm.test/redis:1';
-const run = promisify(execFile);
 
 /** Builds the images of this commit with Docker, and writes `out`/worker.tar, gateway.tar and redis.tar. */
 export async function makeImages(out: string): Promise<void> {

@@ -22,6 +22,7 @@ export { ensureDocker } from './launchers/docker.ts';
 export { type PodmanEngine, startPodman } from './launchers/podman.ts';
 export { startRedis, type TestRedis } from './launchers/redis.ts';
 export { type RedisFleet, startCluster, startSentinels } from './launchers/redisfleet.ts';
+export { run } from './launchers/run.ts';
 export { type SecuredRedis, startSecuredRedis } from './launchers/securedredis.ts';
 export { readLines, writeLines } from './lines.ts';
 export { createScheduler, EngineOptions, type EngineStats } from './policy/engine.ts';

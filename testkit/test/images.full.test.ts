@@ -1,11 +1,10 @@
 /** Tests `npm run images` on a new Debian root: the same commit gives the same images, which run as in the chart. */
-import { execFile } from 'node:child_process';
 import { chown, mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { words } from '../src/launchers/commands.ts';
 import { ensureDocker } from '../src/launchers/docker.ts';
+import { run } from '../src/launchers/run.ts';
 import { parseLines } from '../src/lines.ts';
 import { temporaryFolder } from './temporaryfolder.ts';
 
@@ -19,7 +18,6 @@ const FOLDERS = words`-e SWEFARM_SCRATCH_DIR=/scratch -e SWEFARM_IMAGES_DIR=/sto
 type Finding = { subject: string; status: string; detail: string };
 /** Uid on the node of the container's root user. */
 const FIRST_USER = 100_000;
-const run = promisify(execFile);
 const docker = async (...args: string[]): Promise<string> =>
   (await run('docker', args, { maxBuffer: 1 << 26 })).stdout.trim();
 

@@ -1,13 +1,16 @@
+import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { onTestFinished } from 'vitest';
 import { listen } from '../src/listen.ts';
 
-/** Starts an HTTP server on the loopback that runs until the test ends. Returns its URL. */
-export async function listening(handle: RequestListener): Promise<string> {
+/** Starts an HTTP server that runs until the test ends, on the loopback or on a unix socket. Returns its URL or the socket. */
+export async function listening(handle: RequestListener, socketPath?: string): Promise<string> {
   const server = createServer(handle);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  return `http://127.0.0.1:${await listen(server)}`;
+  if (socketPath === undefined) return `http://127.0.0.1:${await listen(server)}`;
+  await once(server.listen(socketPath), 'listening');
+  return socketPath;
 }

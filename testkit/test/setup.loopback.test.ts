@@ -1,12 +1,10 @@
 /** Tests setup.sh on a machine that lacks programs: a copy in an empty repository, with a fake apt-get. */
-import { execFile } from 'node:child_process';
 import { copyFile, mkdir, readFile, symlink, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { run } from '../src/launchers/run.ts';
 import { temporaryFolder } from './temporaryfolder.ts';
 
-const run = promisify(execFile);
 const SCRIPT = resolve(import.meta.dirname, '../setup/setup.sh');
 /** Programs that the script itself uses, which a bare machine has. */
 const TOOLS = 'bash sh awk cat dirname flock grep mkdir mktemp rm tail sleep'.split(' ');

@@ -1,10 +1,11 @@
 /** A worker that starts without its container engine, or with a full disk, waits, logs the wait once, and continues or exits with 12. */
 import { execFileSync } from 'node:child_process';
 import { mkdir, readdir, rm, statfs, writeFile } from 'node:fs/promises';
-import { createServer, request, type Server } from 'node:http';
+import { request } from 'node:http';
 import { join } from 'node:path';
 import { newId } from '@swefarm/shared';
 import { ensureDocker, type Started, startCommand } from '@swefarm/testkit';
+import { listening } from '@swefarm/testkit/test/listening.ts';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { redisUrl } from './maintenance/farm.ts';
@@ -31,7 +32,7 @@ const WAITS = /runtime not usable yet: waiting/;
 /** The machine's engine at another socket; the first `refused` lists of containers break off, as those of a stopping engine do. */
 async function engineAt(socketPath: string, refused: number): Promise<{ listed(): number }> {
   let listed = 0;
-  const server: Server = createServer((question, answer) => {
+  await listening((question, answer) => {
     if (question.url?.includes('/containers/json') && listed++ < refused)
       return void question.socket.destroy();
     const { method, url: path, headers } = question;
@@ -40,10 +41,7 @@ async function engineAt(socketPath: string, refused: number): Promise<{ listed()
       reply.pipe(answer);
     });
     question.pipe(passed);
-  });
-  await new Promise<void>((resolve) => server.listen(socketPath, resolve));
-  onTestFinished(() => void server.closeAllConnections());
-  onTestFinished(() => void server.close());
+  }, socketPath);
   return { listed: () => listed };
 }
 

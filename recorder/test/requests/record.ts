@@ -10,6 +10,7 @@
 import { randomBytes } from 'node:crypto';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { Dialect, ToolDefinition } from '@swefarm/shared';
@@ -191,9 +192,7 @@ async function serveModel(
 }
 
 async function serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of incoming) chunks.push(chunk as Buffer);
-  const text = Buffer.concat(chunks).toString('utf8');
+  const text = await textOf(incoming);
   const path = (incoming.url ?? '').split('?')[0] ?? '';
   const dialect = ENDINGS.find(([ending]) => path.endsWith(ending))?.[1];
   const headers = Object.fromEntries(Object.entries(incoming.headers).filter(([name]) => HEADERS.test(name)));

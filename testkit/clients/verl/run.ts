@@ -4,15 +4,16 @@
  * Needs Python 3.10 to 3.12 and a package index; installs 2.3 GB once. Exit code 1 on a broken promise.
  */
 
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { parseArgs, promisify } from 'node:util';
+import { parseArgs } from 'node:util';
 import { buildExamples } from '../../src/examples/build.ts';
 import { gatewayUrl, runCommand, type Started, startCommand, words } from '../../src/launchers/commands.ts';
 import { startRedis } from '../../src/launchers/redis.ts';
+import { run } from '../../src/launchers/run.ts';
 import { untilTerminated } from '../../src/launchers/untilterminated.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { until } from '../../src/until.ts';
@@ -24,7 +25,6 @@ const { values } = parseArgs({
     mode: { type: 'string', multiple: true, default: ['tools', 'loop', 'short', 'die'] },
   },
 });
-const run = promisify(execFile);
 const HERE = import.meta.dirname;
 const EXAMPLE = 'r1chardj0n3s__parse-1.20.2';
 const EXAMPLES = join(HERE, '../../../examples/policy/examples.yaml');

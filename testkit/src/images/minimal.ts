@@ -2,7 +2,6 @@
  * A small image of the host's own bash, coreutils, git and python3 with their libraries: the runtimes' tests need no more,
  * and it takes neither a registry nor a minute of debootstrap. Built once per content of the host's programs, then reused.
  */
-import { execFile } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { constants, existsSync } from 'node:fs';
 import {
@@ -19,9 +18,7 @@ import {
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { promisify } from 'node:util';
-
-const run = promisify(execFile);
+import { run } from '../launchers/run.ts';
 
 const COREUTILS =
   'base64 cat chmod chown cp cut date dd df dirname du basename echo env expr false head id ln ls mkdir mkfifo mktemp mv nl nohup nproc od printf pwd readlink realpath rm rmdir seq sha256sum sleep sort stat stty sync tail tee test timeout touch tr true truncate tty uname uniq wc whoami yes';

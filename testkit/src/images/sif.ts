@@ -1,8 +1,6 @@
 /** Makes .sif files from unpacked trees, as sites provide them with their datasets. */
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
+import { run } from '../launchers/run.ts';
 
-const run = promisify(execFile);
 /** Options of mksquashfs for light compression, which takes a third of the time. */
 const QUICK = '-comp gzip -Xcompression-level 1 -noappend';
 

@@ -2,18 +2,15 @@
  * The smallest instance: the minimal image with a tiny repository, and its dataset row. It is so small that the farm's own
  * cost stays measurable; it is made from this machine's programs, so that nothing is downloaded.
  */
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { Instance } from '@swefarm/shared';
+import { run } from '../launchers/run.ts';
 import { commitTree, headOf, writeTree } from '../repository.ts';
 import { minimalImage } from './minimal.ts';
-
-const run = promisify(execFile);
 
 const FILES: Record<string, string> = {
   'README.md': `# calc\n\n${Array.from({ length: 40 }, (_, line) => `Line ${line} of what calc is for.`).join('\n')}\n`,

@@ -1,9 +1,6 @@
 /** Makes a throw-away authority and a certificate for `localhost` by openssl, for tests of TLS. */
-import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-
-const run = promisify(execFile);
+import { run } from './run.ts';
 
 export type Certificates = { ca: string; cert: string; key: string };
 

@@ -1,12 +1,9 @@
 /** A Redis for one test or one demo: own folder, own port, ended when the handle is disposed. */
-import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { launchRedis } from '@swefarm/shared';
-
-const run = promisify(execFile);
+import { run } from './run.ts';
 
 export type StartRedisOptions = {
   /** Data folder of Redis, which is not removed. Default: a temporary folder, which is removed at disposal. */

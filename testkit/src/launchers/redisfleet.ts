@@ -1,15 +1,12 @@
 /** Several Redis servers as in production: a master with replicas under Sentinels, or a cluster. Uses Debian's package. */
 
-import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { freePort } from '@swefarm/shared';
 import { until } from '../until.ts';
 import { startRedisServer } from './redisserver.ts';
-
-const run = promisify(execFile);
+import { run } from './run.ts';
 
 export interface RedisNode extends AsyncDisposable {
   readonly port: number;

@@ -1,11 +1,9 @@
 /** A real SLURM of several nodes on this machine, for one test: see testkit/ci/slurm.sh. Jobs run as a plain user. */
-import { execFile } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { UnusableError } from '@swefarm/shared';
+import { run } from './run.ts';
 
-const run = promisify(execFile);
 const SCRIPT = resolve(import.meta.dirname, '../../ci/slurm.sh');
 const PATH = '/usr/bin:/bin:/usr/sbin:/sbin';
 /** Debian's user `nobody`, which has no root rights, no home and no files. */

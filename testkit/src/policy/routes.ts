@@ -1,11 +1,12 @@
 /** The small routes beside completions: models, tokenizer, statistics, faults at run time. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { json } from 'node:stream/consumers';
 import { type Engine, engineMetrics } from './engine.ts';
 import { type FaultRule, isBareRefusal, readRules } from './faults.ts';
 import type { Model } from './model.ts';
 import { BadRequest, objectOf, readChatRequest } from './request.ts';
 import type { PolicyStats, Stats } from './stats.ts';
-import { readJson, sendError, sendJson } from './transport.ts';
+import { sendError, sendJson } from './transport.ts';
 import { promptJson } from './wire.ts';
 
 export type Desk = {
@@ -59,7 +60,7 @@ export async function serveRest(
       return sendJson(response, 200, text, { 'content-type': 'text/plain; version=0.0.4' });
     }
     case 'POST /faults': {
-      const rules = readRules(await readJson(request));
+      const rules = readRules(await json(request));
       if (rules.some((rule) => isBareRefusal(rule) && rule.ms === undefined)) {
         throw new BadRequest('a bare "refuse" needs "ms" here: nobody could take it back', 'ms');
       }
@@ -71,7 +72,7 @@ export async function serveRest(
     }
     case 'POST /tokenize':
     case 'POST /detokenize':
-      return sendJson(response, 200, tokenised(model, path, objectOf(await readJson(request)), contextLimit));
+      return sendJson(response, 200, tokenised(model, path, objectOf(await json(request)), contextLimit));
     default:
       return sendError(response, 404, `there is no ${request.method} ${path}`);
   }

@@ -1,5 +1,6 @@
 /** The scripted policy server: an OpenAI-compatible endpoint on loopback that answers by a script. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { json } from 'node:stream/consumers';
 import { errorMessage, sleepAtMost, UsageError } from '@swefarm/shared';
 import type { z } from 'zod';
 import { createListener, type Listener } from '../listener.ts';
@@ -14,7 +15,7 @@ import { loadScript, readScript, type ScriptInput } from './script.ts';
 import { openStats, type PolicyStats } from './stats.ts';
 import { loadTemplate } from './template.ts';
 import { loadTokenizer } from './tokenizer.ts';
-import { readJson, sendAnswer, sendError, sendEvents, sendFault } from './transport.ts';
+import { sendAnswer, sendError, sendEvents, sendFault } from './transport.ts';
 import {
   type Answer,
   CHUNK_TOKENS,
@@ -158,7 +159,7 @@ async function serve(service: Service, request: IncomingMessage, response: Serve
 }
 
 async function complete(service: Service, path: string, request: IncomingMessage, response: ServerResponse) {
-  const body = await readJson(request);
+  const body = await json(request);
   if (!isAllowed(service.apiKey, request)) return sendError(response, 401, 'Unauthorized');
   const header = request.headers['x-swefarm-rollout'];
   const rollout = typeof header === 'string' ? header : undefined;

@@ -1,25 +1,7 @@
 /** Sends answers and faults over HTTP, and handles clients that disconnect. */
-
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { sleepAtMost, whenAborted } from '@swefarm/shared';
 import type { Fault } from './faults.ts';
-
-/** Reads and parses the whole body. Rejects with the parser's error. */
-export function readJson(request: IncomingMessage): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('error', reject);
-    request.on('end', () => {
-      const whole = chunks.length === 1 ? chunks[0] : Buffer.concat(chunks);
-      try {
-        resolve(JSON.parse(whole?.toString('utf8') ?? ''));
-      } catch (error) {
-        reject(error);
-      }
-    });
-  });
-}
 
 export function sendJson(
   response: ServerResponse,

@@ -1,15 +1,14 @@
 /** Tests faults around a rollout: each gives a clear message and the right exit code, loses no result and invents no reward. */
 
-import { execFile } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { sleep } from '@swefarm/shared';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
 import { startFaultProxy } from '../../src/faultproxy.ts';
 import { startCommand, words } from '../../src/launchers/commands.ts';
 import { startRedis } from '../../src/launchers/redis.ts';
+import { run } from '../../src/launchers/run.ts';
 import { readLines, writeLines } from '../../src/lines.ts';
 import type { FaultRuleInput } from '../../src/policy/faults.ts';
 import { conversation, running } from '../../src/policy/script.ts';
@@ -17,7 +16,6 @@ import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { type Line, openScene } from './scene.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
-const run = promisify(execFile);
 const scene = openScene();
 let dataset = '';
 let policy: Awaited<ReturnType<typeof startScriptedPolicy>>;

@@ -1,18 +1,16 @@
 /** Tests that the folder of `npm run bundle` runs a complete rollout in an empty environment, without a node_modules folder above it. */
-import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { beforeAll, expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
 import { words } from '../../src/launchers/commands.ts';
+import { run } from '../../src/launchers/run.ts';
 import { readLines } from '../../src/lines.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { temporaryFolder } from '../temporaryfolder.ts';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
-const run = promisify(execFile);
 
 let folder = '';
 let bundle = '';

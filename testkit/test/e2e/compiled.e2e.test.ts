@@ -1,17 +1,15 @@
 /** Tests compiled commands: the commands of a checkout start from pieces, but never from pieces of changed sources. */
-import { execFile } from 'node:child_process';
 import { cp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { beforeAll, expect, test } from 'vitest';
 import { WORKSPACES } from '../../house/tree.ts';
+import { run } from '../../src/launchers/run.ts';
 import { temporaryFolder } from '../temporaryfolder.ts';
 import { linkPackages } from './oldtree.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const PARTS = [...WORKSPACES, 'compile'];
 const FILES = ['package.json', 'package-lock.json', 'tsconfig.json'];
-const run = promisify(execFile);
 
 let root = '';
 beforeAll(async () => {

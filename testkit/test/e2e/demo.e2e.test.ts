@@ -1,11 +1,9 @@
 /** Tests that the demo ends with its table and the promised mix of results. */
-import { execFile } from 'node:child_process';
 import { resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { run } from '../../src/launchers/run.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
-const run = promisify(execFile);
 
 test('npm run demo ends with groups of resolved, unresolved, truncated and unrewarded rollouts', async () => {
   const { stderr } = await run('npm', ['run', 'demo'], { cwd: ROOT, maxBuffer: 16 * 1024 ** 2 });

@@ -2,12 +2,11 @@
  * Tests ten real SWE-bench and SWE-Gym instances, if the folder with their recipes is beside the repository: gold resolves all of
  * them, an untouched tree none, and every named test has the outcome that the dataset records.
  */
-import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cp } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { run } from '../../src/launchers/run.ts';
 import { readLines } from '../../src/lines.ts';
 import { temporaryFolder } from '../temporaryfolder.ts';
 import { judgedLines } from './judged.ts';
@@ -15,7 +14,6 @@ import { openScene } from './scene.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const SOURCE = join(ROOT, '../shared/instances');
-const run = promisify(execFile);
 
 type Row = { instance_id: string; image: string; FAIL_TO_PASS: string[]; PASS_TO_PASS: string[] };
 

@@ -1,9 +1,6 @@
 /** Lists what a farm left on this machine and in Redis. Each list must be empty. */
-import { execFile } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
-import { promisify } from 'node:util';
-
-const run = promisify(execFile);
+import { run } from '../../src/launchers/run.ts';
 
 /** Returns the ids of containers, running or not, with the label of one of the workers. */
 export async function containersOf(workers: readonly string[]): Promise<string[]> {

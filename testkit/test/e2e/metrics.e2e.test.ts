@@ -3,17 +3,16 @@
  * which a worker is killed. Every query of every panel runs, every alert fires and clears in promtool, and the alert about
  * infrastructure reaches a webhook through a real Alertmanager.
  */
-import { execFile } from 'node:child_process';
 import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join, resolve } from 'node:path';
 import { json } from 'node:stream/consumers';
-import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
 import { gatewayUrl, type Started } from '../../src/launchers/commands.ts';
 import { type Prometheus, startAlertmanager, startPrometheus } from '../../src/launchers/prometheus.ts';
 import { startRedis } from '../../src/launchers/redis.ts';
+import { run } from '../../src/launchers/run.ts';
 import { readLines } from '../../src/lines.ts';
 import { listen } from '../../src/listen.ts';
 import { conversation, loadScript, type ScriptInput } from '../../src/policy/script.ts';
@@ -21,7 +20,6 @@ import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { type Line, openScene } from './scene.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
-const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '../../..');
 const PROMETHEUS = join(ROOT, 'dashboards/prometheus');
 const TOKEN = 'a-token-for-prometheus';

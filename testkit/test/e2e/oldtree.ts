@@ -1,12 +1,10 @@
 /** Checks out the sources of an earlier commit in a new folder, to run with this repository's packages. */
-import { execFile } from 'node:child_process';
 import { mkdir, readdir, symlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { WORKSPACES } from '../../house/tree.ts';
+import { run } from '../../src/launchers/run.ts';
 import { temporaryFolder } from '../temporaryfolder.ts';
 
-const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '../../..');
 
 /** Returns the folder. @throws Error with the remedy when this checkout lacks the commit */

@@ -2,15 +2,15 @@
  * Tests the farm as SECURITY.md recommends it: Redis over TLS with the users of `swefarm acl`, a gateway with a token, a policy
  * with a key. A complete run is judged, and no output, file or command line of a process has a secret.
  */
-import { execFile } from 'node:child_process';
 import { mkdir, readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { parseEnv, promisify } from 'node:util';
+import { parseEnv } from 'node:util';
 import { expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
 import { makeCertificates } from '../../src/launchers/certificates.ts';
 import { gatewayUrl, runCommand, startCommand, words } from '../../src/launchers/commands.ts';
+import { run } from '../../src/launchers/run.ts';
 import { startSecuredRedis } from '../../src/launchers/securedredis.ts';
 import { readLines } from '../../src/lines.ts';
 import { listen } from '../../src/listen.ts';
@@ -21,7 +21,6 @@ import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
 
 const API_KEY = 'sk-the-key-of-the-policy-4711';
 const TOKEN = 'the-token-of-the-gateway-4711';
-const run = promisify(execFile);
 
 test('a run under ACL users over TLS; no secret in logs, results, artifacts, ps or the sandbox', async () => {
   const scene = openScene({ SWEFARM_LOG_LEVEL: 'trace' });

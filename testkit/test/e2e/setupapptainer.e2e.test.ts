@@ -2,14 +2,13 @@
  * Tests slurm/setup-apptainer.sh without Apptainer: in an overlay of this machine from which Apptainer is removed, with a package
  * made of the removed files. The test is skipped if this machine has no Apptainer.
  */
-import { execFile, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { chmod, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { beforeAll, expect, test } from 'vitest';
+import { run } from '../../src/launchers/run.ts';
 import { temporaryFolder } from '../temporaryfolder.ts';
 
-const run = promisify(execFile);
 const SCRIPT = resolve(import.meta.dirname, '../../../slurm/setup-apptainer.sh');
 const present =
   process.getuid?.() === 0 &&

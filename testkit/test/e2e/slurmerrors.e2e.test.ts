@@ -2,18 +2,16 @@
  * Tests the SLURM scripts as SLURM would start them: a job that cannot work ends early with one line that has the remedy, and a job
  * that is out of time is requeued.
  */
-import { execFile } from 'node:child_process';
 import { chmod, cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { beforeAll, expect, test } from 'vitest';
+import { run } from '../../src/launchers/run.ts';
 import { SLURM_USER } from '../../src/launchers/slurm.ts';
 import { listen } from '../../src/listen.ts';
 import { temporaryFolder } from '../temporaryfolder.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
-const run = promisify(execFile);
 
 let folder = '';
 let bundle = '';

@@ -1,14 +1,13 @@
 /** Starts a farm on a real SLURM of one machine: cluster, bundle, images that the plain user owns, a slow scripted policy. */
 
-import { execFile } from 'node:child_process';
 import { chmod, chown, cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { sleep } from '@swefarm/shared';
 import { expect } from 'vitest';
 import { type BuiltExamples, buildExamples } from '../../src/examples/build.ts';
 import { buildSif } from '../../src/images/sif.ts';
 import type { Started } from '../../src/launchers/commands.ts';
+import { run } from '../../src/launchers/run.ts';
 import { SLURM_USER, type SlurmCluster, startSlurm } from '../../src/launchers/slurm.ts';
 import { readLines, writeLines } from '../../src/lines.ts';
 import type { ScriptInput } from '../../src/policy/script.ts';
@@ -18,7 +17,6 @@ import { type Line, openScene } from './scene.ts';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
-const run = promisify(execFile);
 const PATIENCE_MS = 240_000;
 
 export interface SlurmFarm extends AsyncDisposable {

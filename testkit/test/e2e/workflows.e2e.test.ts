@@ -1,11 +1,10 @@
 /** Runs the commands of docs/workflows.md unchanged, and compares figures with values that were counted by hand. */
-import { execFile } from 'node:child_process';
 import { mkdir, readFile, symlink } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { run } from '../../src/launchers/run.ts';
 import { readLines, writeLines } from '../../src/lines.ts';
 import { listen } from '../../src/listen.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
@@ -13,7 +12,6 @@ import { openScene } from './scene.ts';
 import { gymRow, script, smithRow } from './workflowinstances.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
-const run = promisify(execFile);
 const stack = new AsyncDisposableStack();
 const { folder, env } = openScene();
 let sections: Map<string, string>;

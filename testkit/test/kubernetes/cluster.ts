@@ -1,11 +1,10 @@
 /** Starts the cluster of `testkit/kubernetes/cluster.sh` for a test file, with the farm's images. Needs root, Docker and tools.sh. */
-import { execFile } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { NO_TOOLS, toolsOf } from '../../helm/render.ts';
 import { makeImages } from '../../kubernetes/images.ts';
 import { prepareSubject } from '../../src/images/subject.ts';
+import { run } from '../../src/launchers/run.ts';
 import { until } from '../../src/until.ts';
 
 export const ROOT = resolve(import.meta.dirname, '../../..');
@@ -16,7 +15,6 @@ export const NODE = `10.${99 - 2 * NUMBER}.1.1`;
 /** Default ports of a release. Pods with the node's network listen at all its addresses. */
 export const PORTS = { gateway: 28_080 + 10 * NUMBER, redis: 26_380 + 10 * NUMBER };
 const SCRIPT = join(ROOT, 'testkit/kubernetes/cluster.sh');
-const run = promisify(execFile);
 
 /** Returns the folder of Helm, the control plane and `more`; null if they were not built. Throws in ci.sh, which has built them. */
 export function programsWith(...more: string[]): string | null {

@@ -21,11 +21,9 @@ const SampleSegment = z.object({
   log_probs: packed('float32').meta({
     description: 'base64 of float32: of the sampled tokens only, in order',
   }),
-  turns: z
-    .array(z.tuple([at, at, z.string().nullable(), z.string().nullable()]))
-    .meta({
-      description: 'answers: tokens [start, stop) of the response, finish reason, version at the end',
-    }),
+  turns: z.array(z.tuple([at, at, z.string().nullable(), z.string().nullable()])).meta({
+    description: 'answers: tokens [start, stop) of the response, finish reason, version at the end',
+  }),
   spans: z
     .array(z.tuple([z.string(), at, at]))
     .meta({ description: 'version that sampled the tokens [start, stop) of the response' }),

@@ -8,6 +8,7 @@ import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { parseArgs } from 'node:util';
 
 type Tests = Record<string, { success: string[]; failure: string[] }>;
@@ -48,9 +49,7 @@ async function output(argv: readonly string[], stdin = ''): Promise<string> {
   const [program = '', ...args] = argv;
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   child.stdin.end(stdin);
-  const chunks: Buffer[] = [];
-  for await (const chunk of child.stdout) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString('utf8');
+  return await text(child.stdout);
 }
 
 async function ours(row: Row, { cases, grader }: Official, folder: string): Promise<(Report | null)[]> {
