@@ -41,7 +41,12 @@ test('a rollout that a token limit cut is judged, and masked if row or entry ask
     const answer = await answerTo(farm, post(url, row({ _rowidx: 0, ...over }), { headers }), {
       exit_status,
     });
-    expect(answer).toMatchObject({ reward: 1, judged: true, truncated: exit_status === 'context_limit' });
+    expect(answer).toMatchObject({
+      reward: 1,
+      judged: true,
+      truncated: exit_status === 'context_limit',
+      mask_sample: false,
+    });
     return answer.instance_config.mask_sample;
   };
   expect(await masks('own', {}, 'context_limit')).toBe(false);

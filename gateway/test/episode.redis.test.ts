@@ -55,6 +55,9 @@ test('the task input may contain the fields of the instance directly', async () 
 test.each([
   ['a broken instance', failed('image_not_found', 'image'), true, 'swe_farm:image_not_found', 'seed'],
   ['infrastructure', failed('policy_unreachable'), false, 'transport_unreachable', 'agent'],
+  ['a lost worker', failed('lost', 'worker'), false, 'session_lost', 'agent'],
+  ['a node without memory', failed('node_memory', 'sandbox'), false, 'provider_oom_killed', 'agent'],
+  ['a failed grading', failed('evaluation_lost', 'evaluation'), false, 'verifier_error', 'verification'],
   ['no reward by intention', withheld, true, 'swe_farm:no_reward', undefined],
 ])(
   '%s is its failure, with 200 and nothing beside it, to a collector and to a trainer',
@@ -115,6 +118,7 @@ test('a malformed episode is refused by field', async () => {
       400,
       'task.task_input.responses_create_params.input',
     ],
+    [episode('r1', { base_commit: 'other' }), 400, 'task.task_input.base_commit'],
     [
       { ...episode('r1'), task: { task_id: 'flat', task_input: { responses_create_params } } },
       400,

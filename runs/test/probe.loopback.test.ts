@@ -1,4 +1,6 @@
 /** The doctor's probe of a policy endpoint, against scripted faults. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { freePort, originsOf, Secret } from '@swefarm/shared';
 import { startScriptedPolicy } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
@@ -27,6 +29,51 @@ test('a healthy endpoint offers a model, an answer and token ids', async () => {
   expect(found[0]).toMatch(/^ok endpoint: answers, serves /);
   expect(found[1]).toMatch(/^ok completion: one of /);
   expect(found[2]).toBe('ok tokens: token ids and log-probabilities are offered');
+});
+
+/** A server of text completions alone, as a shim over a sampler is. `routes`: those that it serves. */
+async function completionsOnly(routes: readonly string[], choice: object = {}): Promise<string> {
+  const all = { token_ids: [5], logprobs: { token_logprobs: [-0.5] } };
+  const answers: Record<string, object> = {
+    '/v1/models': { object: 'list', data: [{ id: 'm' }] },
+    '/v1/completions': { choices: [{ text: 'yes', finish_reason: 'stop', ...all, ...choice }] },
+    '/tokenize': { tokens: [1, 2] },
+  };
+  const server = createServer((request, response) => {
+    const { url = '' } = request;
+    response.writeHead(routes.includes(url) ? 200 : 404, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(routes.includes(url) ? answers[url] : { error: { message: 'no route' } }));
+  });
+  onTestFinished(() => void server.close().closeAllConnections());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+}
+
+test('the routes that the token mode uses are tried, and no other', async () => {
+  const routes = ['/v1/models', '/v1/completions', '/tokenize'];
+  const options = { model: 'm', apiKey: null, signal: new AbortController().signal };
+  const found = async (url: string, token_mode: 'token-in' | 'text', tokenizer: string | null = null) =>
+    (await probePolicy(url, { ...options, modes: { token_mode, tokenizer } })).map(
+      ({ status, subject, remedy }) => `${status} ${subject}${status === 'fail' ? ` ${remedy}` : ''}`,
+    );
+  const whole = await completionsOnly(routes);
+  expect(await found(whole, 'token-in')).toEqual([
+    'ok endpoint',
+    'ok completion',
+    'ok tokens',
+    'ok tokenize',
+  ]);
+  expect(await found(whole, 'text')).toMatchObject([
+    'ok endpoint',
+    expect.stringMatching(/^fail completion/),
+  ]);
+  const bare = await completionsOnly(routes.slice(0, 2));
+  expect((await found(bare, 'token-in')).at(-1)).toMatch(/^fail tokenize .*--tokenizer/);
+  expect((await found(bare, 'token-in', '/models/m')).at(-1)).toBe('ok tokens');
+  const textual = await completionsOnly(routes, { token_ids: null });
+  expect((await found(textual, 'token-in'))[2]).toMatch(/^fail tokens token-in needs both/);
+  const modes = { token_mode: 'token-in', tokenizer: null } as const;
+  expect(await probeReachable(whole, { ...options, model: 'alias', modes })).toMatchObject({ status: 'ok' });
 });
 
 test('an endpoint without token ids gets a warning', async () => {

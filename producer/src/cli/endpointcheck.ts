@@ -48,11 +48,12 @@ export async function requireFitEndpoints(farm: Farm, trial: EndpointCheck): Pro
 /** Throws when every endpoint fails. Otherwise prints a warning for each endpoint that fails or is overloaded. */
 async function requireReachable(
   urls: readonly string[],
-  { model }: PolicyConfig,
+  modes: PolicyConfig,
   { apiKey, signal }: EndpointCheck,
 ): Promise<void> {
+  const { model } = modes;
   const tried = await Promise.all(
-    urls.map(async (url) => ({ url, ...(await probeReachable(url, { model, apiKey, signal })) })),
+    urls.map(async (url) => ({ url, ...(await probeReachable(url, { model, modes, apiKey, signal })) })),
   );
   signal.throwIfAborted();
   const lines = tried.filter(({ status }) => status !== 'ok').map((one) => described(one.url, one));

@@ -134,7 +134,8 @@ async function policyFindings(
   const named = policy.model === ANY_MODEL ? null : policy.model;
   const model = named ?? (await firstModel(url, { model: null, apiKey, signal }));
   const config = model === null ? null : { ...policy, model };
-  const probe = await probePolicy(url, { model: named, sampling: effectiveSampling(policy), apiKey, signal });
+  const sampling = effectiveSampling(policy);
+  const probe = await probePolicy(url, { model: named, sampling, modes: policy, apiKey, signal });
   const healthy = probe.every(({ status }) => status !== 'fail');
   const tokens =
     healthy && config?.require_tokens
@@ -142,7 +143,7 @@ async function policyFindings(
       : [];
   const shown =
     healthy && model !== null && pictures
-      ? [await probePictures(url, model, { sampling: effectiveSampling(policy), apiKey, signal })]
+      ? [await probePictures(url, model, { sampling, apiKey, signal })]
       : [];
   return [...probe, ...tokens, ...shown].map((finding) => ({
     ...finding,

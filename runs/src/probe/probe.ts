@@ -5,10 +5,18 @@ import {
   createEndpointClient,
   type EndpointClient,
   PICTURES_REMEDY,
+  type Route,
   refusesPictures,
   wireMessage,
 } from '@swefarm/policy';
-import { errorMessage, type Finding, type Message, type PolicyKey, type Sampling } from '@swefarm/shared';
+import {
+  errorMessage,
+  type Finding,
+  type Message,
+  type PolicyConfig,
+  type PolicyKey,
+  type Sampling,
+} from '@swefarm/shared';
 import { z } from 'zod';
 import { fail, ok, warn } from './finding.ts';
 
@@ -28,11 +36,24 @@ const Completion = z.object({
     )
     .min(1),
 });
+const TextCompletion = z.object({
+  choices: z
+    .array(
+      z.looseObject({
+        text: z.string(),
+        token_ids: z.array(z.number()).nullish(),
+        logprobs: z.looseObject({ token_logprobs: z.array(z.unknown()).nullish() }).nullish(),
+      }),
+    )
+    .min(1),
+});
 
 export type ProbeOptions = {
   model: string | null;
   /** Sampling of the run; absent: the defaults of the server. */
   sampling?: Sampling;
+  /** Modes of the run that select the routes to try; absent: chat. */
+  modes?: Pick<PolicyConfig, 'token_mode' | 'tokenizer'>;
   apiKey: PolicyKey | null;
   signal: AbortSignal;
 };
@@ -47,7 +68,63 @@ export async function probePolicy(url: string, options: ProbeOptions): Promise<F
   if (model === undefined) return found;
   if (!ids.includes(model))
     found.push(warn('model', `${model} is not in its list`, `use one of: ${ids.slice(0, 5).join(', ')}`));
-  return [...found, ...(await completionFindings(url, model, options))];
+  const isTokenIn = options.modes?.token_mode === 'token-in';
+  return [...found, ...(await (isTokenIn ? tokenInFindings : completionFindings)(url, model, options))];
+}
+
+/** Tries the routes of mode token-in: an endpoint with text completions alone is enough for it. */
+async function tokenInFindings(url: string, model: string, options: ProbeOptions): Promise<Finding[]> {
+  const started = Date.now();
+  const reply = await askOnce(url, options, { model, sampling: options.sampling, tokens: true });
+  if ('problem' in reply) return [fail('completion', reply.problem, reply.remedy)];
+  const parsed = TextCompletion.safeParse(reply.answer);
+  if (!parsed.success)
+    return [fail('completion', 'the answer is no text completion', 'check which server answers at this URL')];
+  const [choice] = parsed.data.choices;
+  const lacking = [
+    ...(choice?.token_ids == null ? ['token ids (vLLM and SGLang: return_token_ids)'] : []),
+    ...(choice?.logprobs?.token_logprobs == null ? ['log-probabilities'] : []),
+  ];
+  const found = [
+    ok('completion', `one of ${model} in ${Date.now() - started} ms`),
+    lacking.length === 0
+      ? ok('tokens', 'token ids and log-probabilities are offered')
+      : fail('tokens', `no ${lacking.join(' and no ')}`, 'token-in needs both: use another server or mode'),
+  ];
+  return options.modes?.tokenizer ? found : [...found, await tokenizeFinding(url, model, options)];
+}
+
+async function tokenizeFinding(url: string, model: string, options: ProbeOptions): Promise<Finding> {
+  const reply = await askRoute(url, options, 'tokenize', { model, messages: QUESTIONS });
+  if ('answer' in reply) return ok('tokenize', 'renders messages');
+  return fail('tokenize', reply.problem, 'pass --tokenizer FOLDER, or an endpoint that serves /tokenize');
+}
+
+const QUESTIONS: Message[] = [{ role: 'user', content: 'Answer yes.' }];
+
+/** Asks for an answer of 4 tokens at the route of the token mode. `tokens`: with token ids and log-probabilities. */
+function askOnce(
+  url: string,
+  target: Pick<ProbeOptions, 'apiKey' | 'signal' | 'modes'>,
+  { model, sampling, tokens }: { model: string; sampling?: Sampling | undefined; tokens: boolean },
+  timeoutMs?: number,
+): Promise<Asked<unknown>> {
+  const rest = { ...sampling, max_tokens: 4, ...(tokens ? { return_token_ids: true } : {}) };
+  return target.modes?.token_mode === 'token-in'
+    ? askRoute(
+        url,
+        target,
+        'completions',
+        { model, prompt: 'Answer yes.', ...rest, ...(tokens ? { logprobs: 0 } : {}) },
+        timeoutMs,
+      )
+    : askRoute(
+        url,
+        target,
+        'chat',
+        { model, messages: QUESTIONS, ...rest, ...(tokens ? { logprobs: true } : {}) },
+        timeoutMs,
+      );
 }
 
 const BOTH =
@@ -60,16 +137,8 @@ export async function firstModel(url: string, options: ProbeOptions): Promise<st
 }
 
 async function completionFindings(url: string, model: string, options: ProbeOptions): Promise<Finding[]> {
-  const body = {
-    model,
-    messages: [{ role: 'user', content: 'Answer yes.' }],
-    ...options.sampling,
-    max_tokens: 4,
-    logprobs: true,
-    return_token_ids: true,
-  };
   const started = Date.now();
-  const reply = await askChat(url, options, body);
+  const reply = await askOnce(url, options, { model, sampling: options.sampling, tokens: true });
   if ('problem' in reply) return [fail('completion', reply.problem, reply.remedy)];
   const parsed = Completion.safeParse(reply.answer);
   if (!parsed.success) {
@@ -96,15 +165,14 @@ async function completionFindings(url: string, model: string, options: ProbeOpti
  */
 export async function probeReachable(
   url: string,
-  { model, ...target }: Pick<ProbeOptions, 'apiKey' | 'signal'> & { model: string },
+  { model, ...target }: Pick<ProbeOptions, 'apiKey' | 'signal' | 'modes'> & { model: string },
 ): Promise<Finding> {
   const listed = await ask(url, target, (client, limited) => client.models(limited), REACHABLE_TIMEOUT_MS);
   const ids = 'answer' in listed ? listed.answer.map(({ id }) => id) : [];
   if (ids.includes(model)) return ok('endpoint', `serves ${model}`);
   if ('problem' in listed && (listed.slow || listed.unreachable))
     return (listed.slow ? warn : fail)('endpoint', listed.problem, listed.remedy);
-  const body = { model, messages: [{ role: 'user', content: 'Answer yes.' }], max_tokens: 4 };
-  const tried = await askChat(url, target, body, REACHABLE_TIMEOUT_MS);
+  const tried = await askOnce(url, target, { model, tokens: false }, REACHABLE_TIMEOUT_MS);
   if ('answer' in tried) return ok('endpoint', `answers as ${model}`);
   const { problem, remedy, status, slow } = tried;
   const passes = slow === true || status === 429 || (status !== undefined && status >= 500);
@@ -143,7 +211,10 @@ export async function probePictures(
   options: Omit<ProbeOptions, 'model'>,
 ): Promise<Finding> {
   const post = (message: Message): Promise<Asked<unknown>> =>
-    askChat(url, options, { model, messages: [wireMessage(message)], ...options.sampling, max_tokens: 4 });
+    askRoute(url, options, 'chat', {
+      ...{ model, messages: [wireMessage(message)] },
+      ...{ ...options.sampling, max_tokens: 4 },
+    });
   const asked = await post(WITH_PICTURE);
   if ('answer' in asked) return ok('pictures', `${model} takes them`);
   const refused = refusesPictures(asked.problem) || 'answer' in (await post(QUESTION));
@@ -157,9 +228,10 @@ type Asked<T> =
   | { answer: T }
   | { problem: string; remedy: string; status?: number; slow?: true; unreachable?: true };
 
-const askChat = (
+const askRoute = (
   url: string,
   target: Pick<ProbeOptions, 'apiKey' | 'signal'>,
+  route: Route,
   body: object,
   timeoutMs?: number,
 ): Promise<Asked<unknown>> =>
@@ -167,7 +239,7 @@ const askChat = (
     url,
     target,
     async (client, signal): Promise<unknown> =>
-      JSON.parse((await client.postWhole('chat', [JSON.stringify(body)], signal)).toString('utf8')),
+      JSON.parse((await client.postWhole(route, [JSON.stringify(body)], signal)).toString('utf8')),
     timeoutMs,
   );
 

@@ -15,6 +15,7 @@ const NEVER_PAUSED: Pause = { paused: false, seconds: () => 0, onChange: () => (
 export const unfollowed = {
   pause: NEVER_PAUSED,
   stopped: NEVER_PAUSED,
+  onRead: () => () => undefined,
   record: () => null,
   refresh: async () => undefined,
   [Symbol.dispose]: () => undefined,

@@ -67,6 +67,8 @@ export function* answerPieces(answer: Answer): Generator<Piece> {
   yield* outputPieces(main, conversation, experts);
   yield `]},"reward":${float(result.outcome === 'judged' ? (result.reward ?? 0) : 0)}`;
   if (result.outcome === 'judged') yield partPieces(result);
+  // NeMo RL masks the loss by `instance_config`. Gym leaves a sample out of scores by the field at the top.
+  yield `,"mask_sample":${unjudged?.shown === 'masked'}`;
   yield `,"instance_config":{"mask_sample":${isMasked}},${inner(facts(answer))}`;
   if (unjudged) yield `,${inner(failureFields(unjudged))}`;
   if (lines.length > 1) yield* linePieces(lines, answer.lines, experts);

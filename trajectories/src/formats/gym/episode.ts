@@ -2,6 +2,7 @@
  * Parses the body of `/run`: a row, or an episode request of Gym 0.7.0 (nemo_gym/episode_types.py). The answer to an episode request has the
  * ids of the request, and either a result or a failure.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { FAILURES, type FailureClass, jsonText } from '@swefarm/shared';
 import { z } from 'zod';
 import type { Piece } from './json.ts';
@@ -56,6 +57,14 @@ export const GymRunRequest = z.unknown().transform((body, context): GymRunReques
   if (!request.success) return report(request.error);
   const { episode_id, task } = request.data;
   const { responses_create_params, task_data, ...flat } = task.task_input;
+  const other = Object.keys(flat).find(
+    (key) => key in task_data && !isDeepStrictEqual(flat[key], task_data[key]),
+  );
+  if (other !== undefined) {
+    const message = 'expected the same value as in task_data, or only one of both';
+    context.issues.push({ code: 'custom', message, path: [...INPUT, other], input: body });
+    return z.NEVER;
+  }
   const row = GymRow.safeParse({ ...task_data, ...flat, responses_create_params });
   if (!row.success) return report(row.error, INPUT);
   return { row: row.data, episode: { episode_id, task_id: task.task_id } };
@@ -104,26 +113,32 @@ export function episodeFailure(episode: Episode, cause: Cause, training: boolean
 function namesOf({ class: name, noPersist }: Cause): { failure_kind: string; stage?: string } {
   if (noPersist) return { failure_kind: 'cancelled' };
   const { stage } = FAILURES[name as FailureClass] ?? {};
-  const own = `swe_farm:${name}`;
+  const kind = KINDS[name] ?? `swe_farm:${name}`;
   switch (stage) {
     case 'image':
     case 'instance':
-      return { failure_kind: own, stage: 'seed' };
+      return { failure_kind: kind, stage: IN_GRADING.has(name) ? 'verification' : 'seed' };
     case 'sandbox':
-      return { failure_kind: 'provider_unavailable', stage: 'agent' };
-    case 'policy':
-      return { failure_kind: POLICY_KINDS[name] ?? own, stage: 'agent' };
+      return { failure_kind: KINDS[name] ?? 'provider_unavailable', stage: 'agent' };
     case 'evaluation':
       return { failure_kind: 'verifier_error', stage: 'verification' };
+    case 'policy':
     case 'worker':
-      return { failure_kind: name === 'lost' ? 'session_lost' : own, stage: 'agent' };
+      return { failure_kind: kind, stage: 'agent' };
     default:
-      return { failure_kind: own };
+      return { failure_kind: kind };
   }
 }
 
-const POLICY_KINDS: Readonly<Record<string, string>> = {
+/** Failures of an instance that only its tests show. */
+const IN_GRADING: ReadonlySet<string> = new Set(['tests_cannot_start', 'parser_failed']);
+
+const KINDS: Readonly<Record<string, string>> = {
+  node_memory: 'provider_oom_killed',
   policy_unreachable: 'transport_unreachable',
   policy_silent: 'transport_timeout',
   policy_slow: 'agent_timeout',
+  lost: 'session_lost',
+  session_lost: 'session_lost',
+  artifact_store: 'persistence_failed',
 };

@@ -166,9 +166,9 @@ async function askOnce(state: RequestState): Promise<TurnReply> {
   // A trainer may serve new weights at other endpoints.
   binding.rebind();
   state.url = binding.url;
-  versions.onRequest();
   state.answering = false;
   state.tokensBefore = client.storedTokens();
+  versions.onRequest(() => client.generatedTokens() - state.tokensBefore);
   const post = createPost({
     client: context.clientAt(state.url),
     silenceSeconds: config.request_timeout,

@@ -4,27 +4,42 @@ import { createVersions } from './versions.ts';
 
 const config = PolicyConfig.parse({ urls: ['http://a/v1'], model: 'm' });
 
+type Scene = { name?: string | null; model?: string | null; streamed?: boolean };
+
 /** A turn whose trainer announces versions during requests. */
-function scene(first: string) {
+function scene(first: string, { name = null, model = null, streamed = true }: Scene = {}) {
   let version = first;
   let changed_at = 1;
+  let state: PolicyRecord['state'] = 'serving';
+  let arrived = 0;
   const record = (): PolicyRecord => ({
-    ...{ name: 'p', version, versions: [version], endpoints: [], model: null, state: 'serving' },
+    ...{ name: 'p', version, versions: [version], endpoints: [], model, state },
     changed_at,
   });
-  const followed = { record, refresh: async () => undefined } as unknown as Parameters<
+  let onRead = (): void => undefined;
+  const listen = (listener: () => void) => {
+    onRead = listener;
+    return () => undefined;
+  };
+  const followed = { record, onRead: listen, refresh: async () => undefined } as unknown as Parameters<
     typeof createVersions
   >[1]['followed'];
-  const turn = createVersions(config, { followed, apiKey: null, model: () => config.model })();
+  const turn = createVersions({ ...config, name }, { followed, apiKey: null, model: () => config.model })();
   return {
     turn,
-    announce(next: string) {
+    announce(next: string, now: PolicyRecord['state'] = 'serving') {
       version = next;
+      state = now;
       changed_at++;
     },
+    /** The worker reads the record when `tokens` tokens have arrived. */
+    read(tokens: number) {
+      arrived = tokens;
+      onRead();
+    },
     request() {
-      turn.onRequest();
-      turn.onHead({ version: null, streamed: true });
+      turn.onRequest(() => arrived);
+      turn.onHead({ version: null, streamed });
     },
   };
 }
@@ -62,5 +77,56 @@ test('tokens of a stream interrupted before the update have the earlier version'
   expect(await turn.finish('http://a/v1', 0)).toEqual({
     policy_version: { start: 'w1', end: 'w1' },
     spans: [{ version: 'w1', tokens: 500 }],
+  });
+});
+
+test('a stream in flight across an update has spans of both versions, and null between the reads', async () => {
+  const { turn, request, announce, read } = scene('w1');
+  request();
+  for (const tokens of [40, 90, 140]) read(tokens);
+  announce('w1', 'pausing');
+  read(190);
+  announce('w1', 'updating');
+  read(200);
+  announce('w2');
+  read(230);
+  read(300);
+  expect(await turn.finish('http://a/v1', 320)).toEqual({
+    policy_version: { start: 'w1', end: 'w2' },
+    // The tokens before the last read but one of w1 were certainly sampled by w1.
+    spans: [
+      { version: 'w1', tokens: 90 },
+      { version: null, tokens: 140 },
+      { version: 'w2', tokens: 90 },
+    ],
+  });
+});
+
+test('a pause without new weights leaves the version of the whole answer', async () => {
+  const { turn, request, announce, read } = scene('w1');
+  request();
+  announce('w1', 'pausing');
+  read(50);
+  announce('w1');
+  read(60);
+  expect((await turn.finish('http://a/v1', 100)).spans).toEqual([{ version: 'w1', tokens: 100 }]);
+});
+
+test('a whole answer across an update has no known version: its tokens came at once', async () => {
+  const { turn, request, announce, read } = scene('w1', { streamed: false });
+  request();
+  read(0);
+  announce('w2');
+  read(0);
+  expect((await turn.finish('http://a/v1', 100)).spans).toEqual([{ version: null, tokens: 100 }]);
+});
+
+test('an answer of a model that the trainer names for its version has this version alone', async () => {
+  const { turn, request, announce } = scene('w1', { name: 'p', model: 'lora-w1' });
+  request();
+  announce('w2');
+  expect(await turn.finish('http://a/v1', 100)).toEqual({
+    policy_version: { start: 'w1', end: 'w1' },
+    spans: [{ version: 'w1', tokens: 100 }],
   });
 });

@@ -1,6 +1,7 @@
 /** Determines which weights generated an answer: by the trainer's record, the answer's header, the run's version or the list of models. */
 import type { PolicyConfig, PolicyKey, PolicyRecord, Span } from '@swefarm/shared';
 import { servedModel } from './servedmodels.ts';
+import { openTokenSplit, type TokenSplit } from './tokensplit.ts';
 import type { FollowedPolicy } from './watch.ts';
 
 type AnswerHead = { version: string | null; streamed: boolean };
@@ -25,10 +26,27 @@ export function createVersions(
     /** The trainer's record when the last request was sent. */
     let announced: Announced = null;
     let head: AnswerHead | null = null;
+    let split: TokenSplit | null = null;
+    const versionsNow = (): StartAndEnd =>
+      // A model that the trainer names for its version has the same weights during the whole answer.
+      config.name !== null && announced?.model
+        ? { start: announced.version, end: announced.version }
+        : versionsOf(announced, head, known());
+    const partOf = (tokens: number): Part => {
+      const { start, end } = versionsNow();
+      // Only a stream shows how many tokens had arrived when the trainer announced new weights.
+      const isSplit = start !== end && head?.streamed === true && start === announced?.version;
+      const whole = [{ version: start === end ? end : null, tokens }];
+      return { start, end, tokens, spans: (isSplit && split?.spans(tokens, end)) || whole };
+    };
+    const endSplit = () => split?.[Symbol.dispose]();
     return {
-      onRequest(): void {
+      /** @param generated number of tokens that the request has returned so far */
+      onRequest(generated: () => number): void {
         announced = followed.record();
         head = null;
+        endSplit();
+        split = openTokenSplit(followed, generated);
       },
       /** Returns whether the trainer has announced something since the last request. */
       isOutdated: (): boolean => followed.record()?.changed_at !== announced?.changed_at,
@@ -45,20 +63,21 @@ export function createVersions(
       },
       /** Reports that the request was interrupted after this many usable tokens. */
       onBroken(tokens: number): void {
-        if (tokens > 0) parts.push({ ...versionsOf(announced, head, known()), tokens });
+        if (tokens > 0) parts.push(partOf(tokens));
+        endSplit();
       },
       /** Reports that the last request returned this many tokens; null: the endpoint sent no ids. Returns the versions of the answer. */
       async finish(url: string, tokens: number | null): Promise<AnswerVersions> {
         if ((head?.version ?? null) === null && known() === null)
           reported = (await servedModel(url, model(), apiKey)).version;
-        const last = versionsOf(announced, head, known());
-        return tokens === null ? { policy_version: last } : withSpans(parts, { ...last, tokens });
+        endSplit();
+        return tokens === null ? { policy_version: versionsNow() } : withSpans(parts, partOf(tokens));
       },
     };
   };
 }
 
-type Announced = Pick<PolicyRecord, 'version' | 'changed_at'> | null;
+type Announced = Pick<PolicyRecord, 'version' | 'model' | 'changed_at'> | null;
 type StartAndEnd = AnswerVersions['policy_version'];
 
 /** The head of a streamed answer arrives when the answer begins, the head of a whole answer when it ends. */
@@ -69,13 +88,13 @@ function versionsOf(announced: Announced, head: AnswerHead | null, known: string
   return { start, end };
 }
 
-type Part = StartAndEnd & { tokens: number };
+/** `spans`: the tokens of one request by version; the version is null where the weights changed. */
+type Part = StartAndEnd & { tokens: number; spans: Span[] };
 
 function withSpans(interrupted: readonly Part[], last: Part): AnswerVersions {
   // If the last request returned no tokens, the answer was complete before that request.
   const parts = last.tokens === 0 && interrupted.length > 0 ? interrupted : [...interrupted, last];
   const [begin = last, end = last] = [parts[0], parts.at(-1)];
-  // The version is null when the weights changed during the request.
-  const spans = parts.map(({ start, end, tokens }) => ({ version: start === end ? end : null, tokens }));
+  const spans = parts.flatMap((part) => part.spans);
   return { policy_version: { start: begin.start, end: end.end }, spans };
 }

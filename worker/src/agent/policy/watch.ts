@@ -20,6 +20,8 @@ export type FollowedPolicy = Disposable & {
   readonly stopped: Pause;
   /** Returns null if no trainer has registered the policy of this run. */
   record(): PolicyRecord | null;
+  /** Calls the listener after each read of the record; returns a function that unsubscribes. */
+  onRead(listener: () => void): () => void;
   /** Reads the record now, because an interrupted answer may be the first sign of a weight update. */
   refresh(): Promise<void>;
 };
@@ -88,11 +90,17 @@ function followerOf(config: Followable) {
   let record: PolicyRecord | null = null;
   const { pause, set: setPaused } = createPause();
   const { pause: stopped, set: setStopped } = createPause();
+  const listeners = new Set<() => void>();
   const onRecord = (latest: PolicyRecord | null) => {
     record = latest && followsPolicy(config, latest) ? latest : null;
     const state = record?.state ?? 'serving';
     setPaused('record', state !== 'serving');
     setStopped('record', state === 'updating' || state === 'asleep');
+    for (const listener of [...listeners]) listener();
   };
-  return { name: config.name ?? DEFAULT_POLICY, pause, stopped, record: () => record, onRecord };
+  const onRead = (listener: () => void) => {
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  };
+  return { name: config.name ?? DEFAULT_POLICY, pause, stopped, record: () => record, onRecord, onRead };
 }

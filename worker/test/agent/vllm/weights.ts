@@ -102,6 +102,7 @@ function trainerOf() {
     followed: {
       pause,
       stopped: pause,
+      onRead: () => () => undefined,
       record: () => record,
       refresh: async () => undefined,
       [Symbol.dispose]: () => undefined,
