@@ -97,6 +97,8 @@ else
   step 'spoiled patches on real instances against swebench 4.1.0' spoiled "$instances/instances.jsonl"
 fi
 
+step 'the Python package: wheel, mypy, pyright, ruff, Python 3.10 to 3.13' bash producer/python/check.sh "$venvs/python-tools"
+
 gym() { # the released collector of NeMo Gym against `swefarm serve`
   bash testkit/clients/gym/setup.sh "$venvs/gym-0.7.0" && node testkit/clients/gym/run.ts --venv "$venvs/gym-0.7.0" --runtime docker
 }
