@@ -37,6 +37,6 @@ done
 cd "$here"
 "$tools/bin/ruff" check -q swefarm
 for version in 3.10 3.13; do
-  "$tools/bin/mypy" --python-version "$version" swefarm/*.py
+  "$tools/bin/mypy" --python-version "$version" swefarm/*.py swefarm/trainers/*.py
 done
-"$tools/bin/pyright" --pythonpath "$tools/bin/python" swefarm/*.py
+"$tools/bin/pyright" --pythonpath "$tools/bin/python" swefarm/*.py swefarm/trainers/*.py

@@ -27,6 +27,13 @@ step 'what editable installations write' node grading/test/editable/run.ts
 step 'verl 0.9.1: tools, agent loop, estimator, a killed trainer' \
   node testkit/clients/verl/run.ts --venv "$venvs/verl"
 
+trainers() { # slime is in no package index
+  local slime=.swefarm/cache/slime
+  [ -e "$slime" ] || git clone -q --depth 1 https://github.com/THUDM/slime "$slime" || true
+  bash testkit/clients/trainers/run.sh "$venvs/trainers" "$PWD/$slime"
+}
+step 'TRL 1.16.0, SkyRL 0.4.0, verl 0.9.1 and slime take samples under ten faults' trainers
+
 # Each of these tests has its own control plane.
 skip 'the chart on a cluster' 'npm run ci:kubernetes runs it'
 step 'long tests of the whole farm' vitest run --project full --exclude 'testkit/test/kubernetes/**'

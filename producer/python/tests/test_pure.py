@@ -4,8 +4,8 @@ import unittest
 from swefarm import UNJUDGED, Segment, Turn
 from swefarm.trainers.baseline import group_advantages, is_judged
 from swefarm.trainers.verl.dryrun import check_structure, find_patch, open_dry_session
-from swefarm.trainers.verl.session import SessionOver
 from swefarm.trainers.verl.row import spilled
+from swefarm.trainers.verl.session import SessionOver
 
 
 class LineTest(unittest.TestCase):

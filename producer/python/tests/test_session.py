@@ -4,6 +4,7 @@ import time
 import unittest
 
 from fakefarm import FakeFarm
+
 from swefarm import UNJUDGED
 from swefarm.farm import Farm, FarmError, FarmRefusal, HoldExpired
 from swefarm.trainers.verl.reward import compute_score

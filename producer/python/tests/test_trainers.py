@@ -17,6 +17,7 @@ from unittest import mock
 import contract
 from contract import INSTANCES, N, Trained
 from scriptedfarm import ScriptedFarm
+
 from swefarm import Farm, FarmRefusal
 from swefarm.trainers import skyrl, slime, trl
 from swefarm.trainers.baseline import group_advantages, is_judged

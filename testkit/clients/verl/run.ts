@@ -96,10 +96,10 @@ function require(promise: boolean, what: string): void {
   if (!promise) throw new Error(`broken: ${what}`);
 }
 
-/** Returns the number of existing sandboxes: folders in the scratch folder for rootfs, else containers with the worker's label. */
+/** Returns the number of existing sandboxes: folders rootfs-… in the scratch folder, else containers with the worker's label. */
 async function sandboxes(scratch: string, worker: string): Promise<number> {
   if (values.runtime === 'rootfs') {
-    return (await readdir(scratch)).filter((name) => !name.startsWith('.')).length;
+    return (await readdir(scratch)).filter((name) => name.startsWith('rootfs-')).length;
   }
   const { stdout } = await run('docker', ['ps', '-aq', '--filter', `label=swefarm.worker=${worker}`]);
   return stdout.split('\n').filter(Boolean).length;

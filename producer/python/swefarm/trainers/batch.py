@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: Sampling settings of a rollout, by the farm's names. A server fills in what is absent from the model's generation_config.json.
-SAMPLING = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "stop", "seed", "max_tokens")
+SAMPLING = (
+    *("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty"),
+    *("stop", "seed", "max_tokens"),
+)
 
 
 def run_of(source: "Union[Farm, Run]", name: str, **settings: Any) -> "Run":

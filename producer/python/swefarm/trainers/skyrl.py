@@ -52,7 +52,7 @@ class FarmGenerator:
         self._token = ends_token(tokenizer)
 
     async def generate(self, input_batch: Mapping[str, Any], disable_tqdm: bool = False) -> dict[str, Any]:
-        """Returns SkyRL's GeneratorOutput: one row for each prompt, in the same order. An unjudged row has NO_REWARD and a mask of zeros."""
+        """Returns SkyRL's GeneratorOutput: a row for each prompt, in the same order; an unjudged one has NO_REWARD and a mask of zeros."""
         ids, metadata = input_batch["trajectory_ids"], input_batch["batch_metadata"]
         key = f"{metadata.training_phase}-{metadata.global_step}"
         began, version = time.monotonic(), getattr(self.client, "weight_version", None)
@@ -126,7 +126,7 @@ def grpo_judged(
 
 
 def register() -> None:
-    """Registers ``trainer.algorithm.advantage_estimator=grpo_judged``. Call it in the entry point, before Ray starts the trainer's process."""
-    from skyrl.backends.skyrl_train.utils.ppo_utils import register_advantage_estimator
+    """Registers ``trainer.algorithm.advantage_estimator=grpo_judged``. Call it in the entry point, before Ray starts the trainer."""
+    from skyrl.backends.skyrl_train.utils.ppo_utils import register_advantage_estimator  # type: ignore[import-not-found]
 
     register_advantage_estimator("grpo_judged")(grpo_judged)

@@ -52,7 +52,8 @@ async def generate(args: Any, sample: Any, sampling_params: Mapping[str, Any], e
             request_id=f"{kind}-{session if evaluation else sample.index}-{tries}",
             policy_urls=urls or [f"http://{args.sglang_router_ip}:{args.sglang_router_port}/v1"],
             model=getattr(args, "swefarm_model", None) or args.hf_checkpoint,
-            headers={"X-SMG-Routing-Key": session},
+            # As slime's own requests: its router then keeps a session at one server.
+            headers={"X-SMG-Routing-Key": session} if getattr(args, "router_policy", None) == "consistent_hashing" else None,
             sampling=sampling_of(sampling_params),
             max_response_tokens=int(sampling_params.get("max_new_tokens") or longest),
         )

@@ -196,7 +196,7 @@ class FarmWorker:
 
     def _deliver(self, group: Sequence[Sample]) -> None:
         import numpy
-        from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
+        from trl.experimental.async_grpo.async_rollout_worker import RolloutSample  # type: ignore[import-not-found]
 
         samples = [one for one in (each.fit(self.max_prompt, self.max_response, "drop") for each in group) if one and one.turns]
         self.metrics_queue.put({"farm/judged": (float(sum(one.judged for one in group)), float(len(group)))})

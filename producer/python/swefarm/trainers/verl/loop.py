@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any, Mapping, Optional, Sequence as Many, Union
+from typing import Any, Mapping, Optional, Union
+from typing import Sequence as Many
 
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 

@@ -7,9 +7,9 @@ import logging
 from typing import Any, Mapping, Optional
 from uuid import uuid4
 
+from swefarm.farm import Farm, FarmError, FarmRefusal
 from swefarm.sample import UNJUDGED
 from swefarm.trainers.verl.dryrun import check_structure, find_patch
-from swefarm.farm import Farm, FarmError, FarmRefusal
 from swefarm.trainers.verl.session import SessionOver, Verdict, grade, named_parts, open_session, plain
 
 logger = logging.getLogger(__name__)

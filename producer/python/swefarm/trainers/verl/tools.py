@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 from verl.tools.base_tool import BaseTool
 from verl.tools.schemas import ToolResponse
 
-from swefarm.trainers.verl.dryrun import open_dry_session
 from swefarm.farm import FarmError, FarmRefusal
+from swefarm.trainers.verl.dryrun import open_dry_session
 from swefarm.trainers.verl.session import SessionOver, hearts, open_session, plain
 
 logger = logging.getLogger(__name__)
