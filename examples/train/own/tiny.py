@@ -15,7 +15,7 @@ TEMPLATE = """\
 {%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
 #: Share of the demonstrations whose first command is the right one: it decides where the reward starts.
-SKILL = 0.2
+SKILL = 0.35
 
 
 def make(seed):
@@ -67,7 +67,7 @@ def log_probs(model, sequences, pad):
     return logits.log_softmax(-1).gather(-1, ids[:, 1:, None]).squeeze(-1)
 
 
-def learn_form(model, tokenizer, seed, steps=200, batch=16):
+def learn_form(model, tokenizer, seed, steps=150, batch=16):
     """
     Supervised steps on conversations of the right form: a command in a block, then the submission. Their first command is
     mostly a wrong one. Returns the last loss.
