@@ -27,6 +27,13 @@ step 'what editable installations write' node grading/test/editable/run.ts
 step 'verl 0.9.1: tools, agent loop, estimator, a killed trainer' \
   node testkit/clients/verl/run.ts --venv "$venvs/verl"
 
+trainers() { # slime is in no package index
+  local slime=.swefarm/cache/slime
+  [ -e "$slime" ] || git clone -q --depth 1 https://github.com/THUDM/slime "$slime" || true
+  bash testkit/clients/trainers/run.sh "$venvs/trainers" "$PWD/$slime"
+}
+step 'TRL 1.16.0, SkyRL 0.4.0, verl 0.9.1 and slime take samples under ten faults' trainers
+
 # Each of these tests has its own control plane.
 skip 'the chart on a cluster' 'npm run ci:kubernetes runs it'
 step 'long tests of the whole farm' vitest run --project full --exclude 'testkit/test/kubernetes/**'
@@ -89,6 +96,8 @@ else
   fi
   step 'spoiled patches on real instances against swebench 4.1.0' spoiled "$instances/instances.jsonl"
 fi
+
+step 'the Python package: wheel, mypy, pyright, ruff, Python 3.10 to 3.13' bash producer/python/check.sh "$venvs/python-tools"
 
 gym() { # the released collector of NeMo Gym against `swefarm serve`
   bash testkit/clients/gym/setup.sh "$venvs/gym-0.7.0" && node testkit/clients/gym/run.ts --venv "$venvs/gym-0.7.0" --runtime docker

@@ -121,6 +121,7 @@ class Farm:
         longest = min(LONGEST_PAUSE_S, self.patience_s / 4)
         deadline = time.monotonic() + answer_s + self.patience_s
         until: Optional[float] = None
+        pause = longest
         while True:
             began = time.monotonic()
             try:

@@ -152,7 +152,8 @@ class Run:
     async def rollout(self, instance: Row, **options: Any) -> Sample:
         """
         Plays one rollout. Options: ``group`` and ``index`` of the sample; ``request_id`` (the same id is the same rollout, until an
-        hour after its end); ``policy_urls``, ``model``, ``version``, ``headers``, ``extra_body`` of this rollout alone; ``timeout_s``.
+        hour after its end); ``policy_urls``, ``model``, ``version``, ``headers``, ``extra_body``, ``sampling`` (keys above
+        those of the run), ``max_response_tokens`` of this rollout alone; ``timeout_s``.
         A rollout that fails after its retries, that does not end within ``timeout_s``, or whose farm is away for longer than its
         patience is a sample without reward. Raises FarmRefusal for what the farm does not take. A cancelled coroutine cancels the
         rollout, and a process that dies loses it after gateway_collector_grace_seconds.
@@ -270,6 +271,8 @@ class _Call:
         version: Optional[str] = None,
         headers: Optional[Mapping[str, str]] = None,
         extra_body: Optional[Mapping[str, Any]] = None,
+        sampling: Optional[Mapping[str, Any]] = None,
+        max_response_tokens: Optional[int] = None,
         timeout_s: Optional[float] = None,
     ) -> None:
         self.farm, self.group, self.index, self.timeout_s = run.farm, group, index, timeout_s
@@ -277,14 +280,15 @@ class _Call:
         self._until = None if timeout_s is None else time.monotonic() + timeout_s
         self._instance = instance if isinstance(instance, str) else plain(instance)
         settings = run.settings()
-        own = {"urls": policy_urls, "model": model, "version": version, "headers": headers, "extra_body": extra_body}
+        own = {"urls": policy_urls, "model": model, "version": version, "headers": headers, "extra_body": extra_body, "sampling": sampling}
         policy = merged(settings["policy"], {key: plain(value) for key, value in own.items() if value is not None})
         if policy_urls is not None:
             policy.pop("name", None)
+        agent = {} if max_response_tokens is None else {"max_sequence_tokens": max_response_tokens}
         self._body = {
             "request_id": f"{run.name}/{request_id or uuid.uuid4().hex}",
             "instance": self._instance,
-            "run": {**settings, "policy": policy},
+            "run": {**settings, "policy": policy, "agent": merged(settings["agent"], agent)},
             "lines": run.lines,
         }
 

@@ -209,7 +209,7 @@ def _handler(shim: PolicyShim) -> type[BaseHTTPRequestHandler]:
             except ConnectionError:  # The farm cancelled the rollout.
                 self.close_connection = True
 
-        def log_message(self, *args: Any) -> None:
+        def log_message(self, format: str, *args: Any) -> None:
             pass
 
     return Handler

@@ -10,6 +10,11 @@ from typing import Any, Callable
 Answer = "tuple[int, Any]"
 
 
+class Server(ThreadingHTTPServer):
+    #: A whole batch connects at once, and a connection beyond the queue is made a second later.
+    request_queue_size = 128
+
+
 class FakeFarm:
     """
     ``script(method, path, body)`` returns (status, JSON); None drops the connection. ``asked`` records the requests, ``keys`` their
@@ -43,9 +48,9 @@ class FakeFarm:
             def log_message(self, *args: Any) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def paths(self) -> list[str]:
         return [path for _, path, _ in self.asked if path != "/v1/sessions/heartbeat"]

@@ -1,65 +1,25 @@
 import asyncio
-import math
 import unittest
 
-from swefarm_verl.baseline import UNJUDGED, group_advantages, is_judged
-from swefarm_verl.dryrun import check_structure, find_patch, open_dry_session
-from swefarm_verl.session import SessionOver
-from swefarm_verl.trajectory import BrokenTokens, is_masked, other_lines, sequence_of
+from swefarm import UNJUDGED, Segment, Turn
+from swefarm.trainers.baseline import group_advantages, is_judged
+from swefarm.trainers.verl.dryrun import check_structure, find_patch, open_dry_session
+from swefarm.trainers.verl.session import SessionOver
+from swefarm.trainers.verl.row import spilled
 
 
-def answer(*turns):
-    names = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
-    return {"response": {"output": [{"type": "message"}, *(dict(zip(names, turn)) for turn in turns)]}}
-
-
-FIRST = ([1, 2], [3, 4], [-0.1, -0.2])
-SECOND = ([1, 2, 3, 4, 5], [6], [-0.3])
-
-
-class TrajectoryTest(unittest.TestCase):
-    def test_told_tokens_are_masked(self):
-        sequence = sequence_of(answer(FIRST, SECOND), 10, 10)
-        self.assertEqual(sequence.prompt_ids, [1, 2])
-        self.assertEqual(sequence.response_ids, [3, 4, 5, 6])
-        self.assertEqual(sequence.mask, [1, 1, 0, 1])
-        self.assertEqual(sequence.log_probs, [-0.1, -0.2, 0.0, -0.3])
-        self.assertEqual((sequence.turns, sequence.cut_turns), (2, 0))
-
-    def test_what_does_not_fit_goes_by_whole_turns(self):
-        sequence = sequence_of(answer(FIRST, SECOND), 10, 3)
-        self.assertEqual((sequence.response_ids, sequence.turns, sequence.cut_turns), ([3, 4], 1, 1))
+class LineTest(unittest.TestCase):
+    LINE = Segment((1, 2, 3, 4, 9), (7, 8, 6), (Turn(0, 1, [-0.4]), Turn(2, 3, [-0.2])), line="L2", kind="subagent")
 
     def test_a_line_masks_the_history_that_it_continues(self):
-        whole = answer(FIRST, SECOND)
-        fork = {"line": "L2", "line_kind": "subagent", "output": answer(([1, 2, 3, 4, 9], [7], [-0.4]))["response"]["output"]}
-        masked = {"line": "L3", "line_kind": "side", "masked": "side"}
-        ((line,), left_out) = other_lines({**whole, "lines": [fork, masked]}, 2, 10)
-        self.assertEqual(left_out, [])
-        self.assertEqual((line.id, line.kind), ("L2", "subagent"))
-        self.assertEqual(line.sequence.prompt_ids, [1, 2])
-        self.assertEqual(line.sequence.response_ids, [3, 4, 9, 7])
-        self.assertEqual(line.sequence.mask, [0, 0, 0, 1])
-        self.assertEqual(other_lines(whole, 2, 10), ([], []))
-        self.assertEqual(other_lines({"lines": [fork]}, 2, 3)[1], ["L2: the first turn is longer than the trainer takes"])
+        line = spilled(self.LINE, 2, 10)
+        self.assertEqual((line.line, line.kind), ("L2", "subagent"))
+        self.assertEqual((list(line.prompt_ids), list(line.response_ids)), ([1, 2], [3, 4, 9, 7, 8, 6]))
+        self.assertEqual(list(line.mask), [0, 0, 0, 1, 0, 1])
 
-    def test_broken_tokens_are_named(self):
-        broken = {
-            "turn 2: its prompt does not begin": answer(FIRST, ([1, 9, 3, 4], [6], [-0.3])),
-            "turn 1: 2 tokens and 1 log": answer(([1], [2, 3], [-0.1])),
-            "turn 1: a log-probability is no number": answer(([1], [2], [math.nan])),
-            "no turn with token ids": answer(),
-            "the prompt has 11": answer((list(range(11)), [1], [-0.1])),
-            "the first turn is longer": answer(([1], list(range(11)), [-0.1] * 11)),
-        }
-        for message, given in broken.items():
-            with self.assertRaisesRegex(BrokenTokens, message):
-                sequence_of(given, 10, 10)
-
-    def test_every_way_of_saying_that_it_is_not_judged(self):
-        self.assertTrue(is_masked({"instance_config": {"mask_sample": True}}))
-        self.assertTrue(is_masked({"_ng_failure_class": "sandbox"}))
-        self.assertFalse(is_masked({"instance_config": {"mask_sample": False}}))
+    def test_what_does_not_fit_goes_by_whole_turns(self):
+        self.assertEqual(list(spilled(self.LINE, 2, 5).response_ids), [3, 4, 9, 7])
+        self.assertIsNone(spilled(self.LINE, 2, 3))
 
 
 class BaselineTest(unittest.TestCase):
@@ -74,7 +34,8 @@ class BaselineTest(unittest.TestCase):
     def test_groups_are_apart_and_a_lone_survivor_learns_nothing(self):
         values = group_advantages([1, 0, 1, 1], [True, True, True, False], ["a", "a", "b", "b"], by_deviation=False)
         self.assertEqual(values, [0.5, -0.5, 0.0, 0.0])
-        self.assertEqual(group_advantages([1], [True], ["only"], by_deviation=False), [1.0])
+        # A trainer that has no row for an unjudged sample shows the lone judged one as a group of one.
+        self.assertEqual(group_advantages([1], [True], ["only"], by_deviation=False), [0.0])
 
     def test_the_mark_is_a_number_that_float32_keeps(self):
         self.assertFalse(is_judged(UNJUDGED, 5))

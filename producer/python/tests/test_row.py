@@ -1,19 +1,8 @@
 import asyncio
 import unittest
 
-from swefarm_verl.baseline import UNJUDGED
-from swefarm_verl.row import credit_of, is_asynchronous, is_validation, line_problem, row_of, version_of, versions_in
-from swefarm_verl.servers import NoServers, server_urls
-from swefarm_verl.trajectory import sequence_of
-
-NAMES = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
-#: Sampling parameters that verl 0.9.1 passes to a loop, with additions of its users.
-SAMPLING = {"temperature": 0.7, "top_p": 0.9, "top_k": -1, "repetition_penalty": 1.0, "logprobs": True}
-
-
-def answered(reward=1.0, **more):
-    turns = (([1, 2], [3, 4], [-0.1, -0.2]), ([1, 2, 3, 4, 5], [6], [-0.3]))
-    return {"reward": reward, "response": {"output": [dict(zip(NAMES, turn)) for turn in turns]}, **more}
+from swefarm.trainers.verl.row import drops_unjudged, instance_of, is_asynchronous, is_validation, line_problem, version_of
+from swefarm.trainers.verl.servers import NoServers, server_urls
 
 
 class Remote:
@@ -36,11 +25,6 @@ class LinesTest(unittest.TestCase):
         self.assertIn("needs trainer.use_v1=True", line_problem("all", {**v1, "trainer": {}}))
         other = {**v1, "algorithm": {"adv_estimator": "grpo_judged"}}
         self.assertIn("needs algorithm.adv_estimator=grpo, got grpo_judged", line_problem("all", other))
-
-    def test_a_row_asks_for_all_lines_only_if_the_loop_takes_them(self):
-        row = {"agent_ref": "a", "response_length": 9}
-        self.assertEqual(row_of({}, {}, **row, lines="all")["trajectory_lines"], "all")
-        self.assertNotIn("trajectory_lines", row_of({}, {}, **row))
 
 
 class Thing:
@@ -74,51 +58,19 @@ class ServersTest(unittest.TestCase):
             self.urls(Thing(_load_balancer=Thing(get_all_servers=Remote([]))), wait_s=0, pause_s=0)
 
 
-class RowTest(unittest.TestCase):
-    def row(self, sampling=SAMPLING, kwargs=None, **more):
-        instance = '{"instance_id": "a__b-1", "repo": "a/b"}'
-        extra = {"tools_kwargs": {"bash": {"create_kwargs": {"instance": instance}}}}
-        options = {"agent_ref": "swe_farm", "response_length": 4096, **more}
-        return row_of({"extra_info": extra, **(kwargs or {})}, sampling, **options)
+class UnjudgedTest(unittest.TestCase):
+    V1, LEGACY = {"trainer": {"use_v1": True}}, {"trainer": {}}
 
-    def test_what_shapes_the_distribution_goes_on_and_nothing_else(self):
-        extra = {"min_p": 0.0, "presence_penalty": 0.5, "frequency_penalty": 0.25, "stop": ["x"], "max_tokens": 64}
-        self.assertEqual(
-            self.row({**SAMPLING, **extra})["responses_create_params"],
-            {
-                **{"input": [], "metadata": {}, "temperature": 0.7, "top_p": 0.9, "top_k": -1, "repetition_penalty": 1.0},
-                **{key: value for key, value in extra.items() if key != "max_tokens"},
-                "max_output_tokens": 64,
-            },
-        )
+    def test_only_training_by_v1_is_given_no_sample(self):
+        self.assertTrue(drops_unjudged("auto", "main", self.V1, validates=False))
+        for config, validates in ((self.V1, True), (self.LEGACY, False), (self.LEGACY, True)):
+            self.assertFalse(drops_unjudged("auto", "main", config, validates))
+        self.assertFalse(drops_unjudged("mask", "main", self.V1, validates=False))
+        self.assertTrue(drops_unjudged("auto", "all", self.V1, validates=False))
 
-    def test_all_tokens_are_written_as_the_farm_writes_them(self):
-        self.assertEqual(self.row({"top_k": 0})["responses_create_params"]["top_k"], -1)
-        self.assertEqual(self.row({"top_k": 20})["responses_create_params"]["top_k"], 20)
-
-    def test_length_servers_and_weights_are_in_the_row(self):
-        row = self.row(urls=["http://h:1/v1"], model="/models/m", version=version_of({"global_steps": 8}))
-        self.assertEqual((row["instance_id"], row["max_sequence_tokens"]), ("a__b-1", 4096))
-        self.assertEqual((row["policy_base_url"], row["policy_version"]), (["http://h:1/v1"], "7"))
-        self.assertEqual(row["responses_create_params"]["model"], "/models/m")
-        bare = self.row()
-        self.assertNotIn("policy_base_url", bare)
-        self.assertNotIn("policy_version", bare)
-
-    def test_the_farm_is_told_when_the_rollout_is_given_up(self):
-        self.assertEqual(self.row(rollout_s=600)["rollout_timeout_s"], 600.0)
-        self.assertNotIn("rollout_timeout_s", self.row())
-
-    def test_siblings_are_rollouts_of_their_own(self):
-        self.assertNotEqual(self.row()["_ng_rollout_id"], self.row()["_ng_rollout_id"])
-
-    def test_versions_are_verls_numbers_or_what_was_asked_for(self):
-        both = {"min_global_steps": 7, "max_global_steps": 9}
-        self.assertEqual(versions_in({"policy_versions": ["9", "7", "8"]}, 3), both)
-        for told in ([], ["step-7"], ["7", "step-8"], None):
-            self.assertEqual(versions_in({"policy_versions": told}, 3), {"min_global_steps": 3, "max_global_steps": 3})
-        self.assertEqual(versions_in({}, None), {})
-        self.assertIsNone(version_of({}))
+    def test_the_instance_is_the_text_in_the_row(self):
+        extra = {"tools_kwargs": {"bash": {"create_kwargs": {"instance": '{"instance_id": "a__b-1", "repo": "a/b"}'}}}}
+        self.assertEqual(instance_of({"extra_info": extra}), {"instance_id": "a__b-1", "repo": "a/b"})
 
 
 class VersionTest(unittest.TestCase):
@@ -130,6 +82,7 @@ class VersionTest(unittest.TestCase):
         self.assertEqual(version_of({"global_steps": 8}), 7)
         self.assertEqual(version_of({"global_steps": 8}, validates=True), 8)
         self.assertEqual(version_of({"global_steps": 1}), 0)
+        self.assertIsNone(version_of({}))
 
     def test_no_number_is_below_that_of_the_first_weights(self):
         # val_before_train sends step 0.
@@ -160,44 +113,6 @@ class VersionTest(unittest.TestCase):
         self.assertFalse(is_asynchronous({"trainer": {**v1("separate_async")["trainer"], "use_v1": False}}))
         self.assertTrue(is_asynchronous({"async_training": {"trigger_parameter_sync_step": 4}}))
         self.assertFalse(is_asynchronous({}))
-
-
-class CreditTest(unittest.TestCase):
-    def credit(self, answer, response_length=100, overlong="mask"):
-        return credit_of(answer, sequence_of(answer, 10, response_length), overlong)
-
-    def test_a_whole_sample_earns_its_reward(self):
-        credit = self.credit(answered(0.0))
-        self.assertEqual((credit.judged, credit.reward, credit.overlong), (True, 0.0, False))
-
-    def test_the_parts_of_a_reward_come_with_it_and_with_no_other_sample(self):
-        parts = {"score/tests": 0.25, "score/style": 0.5}
-        self.assertEqual(self.credit(answered(0.75, **parts)).parts, {"tests": 0.25, "style": 0.5})
-        self.assertEqual(self.credit(answered(0.75)).parts, {})
-        self.assertEqual(self.credit(answered(None, **parts)).parts, {})
-
-    def test_a_prefix_earns_nothing_by_default(self):
-        for given in ((answered(), 3), (answered(limit="max_sequence_tokens"), 100)):
-            credit = self.credit(*given)
-            self.assertEqual((credit.judged, credit.reward, credit.overlong), (False, UNJUDGED, True))
-            self.assertIn("overlong", credit.why)
-            kept = self.credit(*given, overlong="keep")
-            self.assertEqual((kept.judged, kept.reward, kept.overlong), (True, 1.0, True))
-
-    def test_a_smaller_length_of_the_farms_operator_is_not_called_verls(self):
-        credit = self.credit(answered(limit="max_sequence_tokens"), response_length=100_000)
-        self.assertIn("a smaller one of the farm's operator", credit.why)
-        self.assertEqual(self.credit(answered(), 3).why, "overlong: 1 turns cut")
-
-    def test_other_limits_are_judged_as_the_farm_judges_them(self):
-        for limit in ("context_limit", "endpoint", None):
-            self.assertTrue(self.credit(answered(limit=limit)).judged)
-
-    def test_what_has_no_reward_has_none_however_long(self):
-        for answer in (answered(None), answered(0.0, instance_config={"mask_sample": True}), answered(0.0, _ng_failure_class="x")):
-            for length in (3, 100):
-                credit = self.credit(answer, length, "keep")
-                self.assertEqual((credit.judged, credit.reward), (False, UNJUDGED))
 
 
 if __name__ == "__main__":

@@ -4,11 +4,10 @@ import time
 import unittest
 
 from fakefarm import FakeFarm
-
-from swefarm_verl.baseline import UNJUDGED
-from swefarm_verl.farm import Farm, FarmError, FarmRefusal, HoldExpired
-from swefarm_verl.reward import compute_score
-from swefarm_verl.session import SessionOver, grade, hearts, open_session, verdict_of
+from swefarm import UNJUDGED
+from swefarm.farm import Farm, FarmError, FarmRefusal, HoldExpired
+from swefarm.trainers.verl.reward import compute_score
+from swefarm.trainers.verl.session import SessionOver, grade, hearts, open_session, verdict_of
 
 INSTANCE = '{"instance_id": "a__b-1"}'
 JUDGED = {"judged": True, "reward": 1, "resolved": True, "failure": None, "reward_row": "judged", "report": None}

@@ -1,5 +1,5 @@
 """
-swefarm_verl inside a real verl without its GPU parts: classes through verl's registries from our YAML, rows through its
+swefarm.trainers.verl inside a real verl without its GPU parts: classes through verl's registries from our YAML, rows through its
 dataset class, trajectories through its AgentLoopWorker, scores through its reward manager, advantages through its registry.
 
 usage: check.py FOLDER (tools | loop | short | die) [HOST:PORT...]   Prints one JSON object a line; exit code 1 on a broken promise.
@@ -24,15 +24,15 @@ warnings.filterwarnings("ignore")
 FOLDER, MODE, SERVERS = Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parents[2] / "producer" / "python"
-CONFIG = PACKAGE / "swefarm_verl" / "config"
+CONFIG = PACKAGE / "swefarm" / "trainers" / "verl" / "config"
 TOKENIZER = HERE.parents[1] / "fixtures" / "tokenizer" / "tokenizer.json"
 TRAJECTORIES = 16
 #: In mode `short`, less than the tokens of any rollout of the script.
 RESPONSE_LENGTH = 200 if MODE == "short" else 12000
 STEP = 5
 sys.path.insert(0, str(PACKAGE))
-os.environ["VERL_USE_EXTERNAL_MODULES"] = "swefarm_verl.advantage"
-# Ray's workers import swefarm_verl with verl. Here the package is not installed.
+os.environ["VERL_USE_EXTERNAL_MODULES"] = "swefarm.trainers.verl.advantage"
+# Ray's workers import swefarm.trainers.verl with verl. Here the package is not installed.
 os.environ["PYTHONPATH"] = str(PACKAGE)
 
 import numpy as np  # noqa: E402
@@ -103,8 +103,10 @@ with initialize_config_dir(config_dir=str(Path(verl.__file__).parent / "trainer/
             "data.max_prompt_length=3000",
             f"data.max_response_length={RESPONSE_LENGTH}",
             "data.return_raw_chat=True",
-            "reward.custom_reward_function.path=pkg://swefarm_verl.reward",
+            "reward.custom_reward_function.path=pkg://swefarm.trainers.verl.reward",
             "reward.custom_reward_function.name=compute_score",
+            # The worker below is that of the older trainer, which takes a sample of every rollout.
+            "trainer.use_v1=False",
         ],
     )
 
@@ -247,7 +249,7 @@ def check_loop() -> None:
 
 
 def impatient() -> AgentLoopWorker:
-    from swefarm_verl import farm
+    from swefarm import farm
 
     farm.PATIENCE_S = 0.5
     return worker(None)

@@ -1,5 +1,5 @@
 /**
- * Runs swefarm_verl inside a real verl (without its GPU parts) against a whole farm: gateway, worker and Redis as
+ * Runs swefarm.trainers.verl inside a real verl (without its GPU parts) against a whole farm: gateway, worker and Redis as
  * processes, real containers. Run by hand: node testkit/clients/verl/run.ts [--venv DIR] [--runtime docker|rootfs] [--mode MODE...]
  * Needs Python 3.10 to 3.12 and a package index; installs 2.3 GB once. Exit code 1 on a broken promise.
  */
@@ -28,6 +28,7 @@ const run = promisify(execFile);
 const HERE = import.meta.dirname;
 const EXAMPLE = 'r1chardj0n3s__parse-1.20.2';
 const EXAMPLES = join(HERE, '../../../examples/policy/examples.yaml');
+const CONFIG = '../../../producer/python/swefarm/trainers/verl/config/agent_loop.yaml';
 const TOKEN = 'a-token-of-this-run';
 const LEASE_S = 60;
 const OFFLINE = {
@@ -95,10 +96,10 @@ function require(promise: boolean, what: string): void {
   if (!promise) throw new Error(`broken: ${what}`);
 }
 
-/** Returns the number of existing sandboxes: folders in the scratch folder for rootfs, else containers with the worker's label. */
+/** Returns the number of existing sandboxes: folders rootfs-… in the scratch folder, else containers with the worker's label. */
 async function sandboxes(scratch: string, worker: string): Promise<number> {
   if (values.runtime === 'rootfs') {
-    return (await readdir(scratch)).filter((name) => !name.startsWith('.')).length;
+    return (await readdir(scratch)).filter((name) => name.startsWith('rootfs-')).length;
   }
   const { stdout } = await run('docker', ['ps', '-aq', '--filter', `label=swefarm.worker=${worker}`]);
   return stdout.split('\n').filter(Boolean).length;
@@ -129,16 +130,14 @@ async function checkAll(): Promise<void> {
   const runtime = values.runtime === 'rootfs' ? 'rootfs' : 'docker';
   const built = await buildExamples({ ids: [EXAMPLE], for: runtime, out: folder });
   await writeFile(join(folder, 'gold.patch'), built.rows[0]?.patch ?? '');
-  await writeFile(
-    join(folder, 'agent_loop.yaml'),
-    // The package's own configuration: addresses come from verl's load balancer.
-    `${await readFile(join(HERE, '../../../producer/python/swefarm_verl/config/agent_loop.yaml'), 'utf8')}
-- name: swefarm_keep\n  _target_: swefarm_verl.loop.SwefarmLoop\n  overlong: keep\n`,
-  );
-  await writeFile(
-    join(folder, 'callers.yaml'),
-    'callers:\n  - name: verl\n    token_env: VERL_TOKEN\n    failures: collector\n    ng_trajectory: false\n    run: {kind: training, policy: {token_mode: echo, require_tokens: true}, agent: {step_limit: 12}}\n',
-  );
+  // The package's own configuration: addresses come from verl's load balancer.
+  const loop = await readFile(join(HERE, CONFIG), 'utf8');
+  const echo = loop.replace('run: {}', 'run: {token_mode: echo, settings: {agent: {step_limit: 12}}}');
+  const kept = echo
+    .replace('name: swefarm', 'name: swefarm_keep')
+    .replace('overlong: mask', 'overlong: keep');
+  await writeFile(join(folder, 'agent_loop.yaml'), `${echo}${kept}`);
+  await writeFile(join(folder, 'callers.yaml'), 'callers:\n  - {name: verl, token_env: VERL_TOKEN}\n');
   const env = {
     SWEFARM_REDIS_URL: redis.url,
     SWEFARM_STATE_DIR: join(folder, 'state'),

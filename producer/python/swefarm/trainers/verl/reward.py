@@ -7,10 +7,10 @@ import logging
 from typing import Any, Mapping, Optional
 from uuid import uuid4
 
-from swefarm_verl.baseline import UNJUDGED
-from swefarm_verl.dryrun import check_structure, find_patch
-from swefarm_verl.farm import Farm, FarmError, FarmRefusal
-from swefarm_verl.session import SessionOver, Verdict, grade, named_parts, open_session, plain
+from swefarm.sample import UNJUDGED
+from swefarm.trainers.verl.dryrun import check_structure, find_patch
+from swefarm.farm import Farm, FarmError, FarmRefusal
+from swefarm.trainers.verl.session import SessionOver, Verdict, grade, named_parts, open_session, plain
 
 logger = logging.getLogger(__name__)
 

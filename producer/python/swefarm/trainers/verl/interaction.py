@@ -7,8 +7,8 @@ from uuid import uuid4
 
 from verl.interactions.base import BaseInteraction
 
-from swefarm_verl.session import Verdict, grade
-from swefarm_verl.farm import Farm
+from swefarm.trainers.verl.session import Verdict, grade
+from swefarm.farm import Farm
 
 
 def outcome_text(verdict: Verdict) -> str:

@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 from verl.tools.base_tool import BaseTool
 from verl.tools.schemas import ToolResponse
 
-from swefarm_verl.dryrun import open_dry_session
-from swefarm_verl.farm import FarmError, FarmRefusal
-from swefarm_verl.session import SessionOver, hearts, open_session, plain
+from swefarm.trainers.verl.dryrun import open_dry_session
+from swefarm.farm import FarmError, FarmRefusal
+from swefarm.trainers.verl.session import SessionOver, hearts, open_session, plain
 
 logger = logging.getLogger(__name__)
 

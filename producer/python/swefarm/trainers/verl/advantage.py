@@ -10,7 +10,7 @@ from typing import Any, Optional
 import torch
 from verl.trainer.ppo.core_algos import register_adv_est
 
-from swefarm_verl.baseline import group_advantages, is_judged
+from swefarm.trainers.baseline import group_advantages, is_judged
 
 
 @register_adv_est("grpo_judged")

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# check.sh [VENV]: builds the package, installs the wheel alone in a fresh environment, runs the unit tests with every Python from 3.10 to
+# 3.13 that is here (PATH or pyenv), and mypy --strict, pyright and ruff from PyPI in VENV (default: a temporary one).
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tools=${1:-$work/tools}
+
+bash "$here/build.sh" "$work/dist" >/dev/null
+python3 -m venv "$work/fresh"
+"$work/fresh/bin/pip" install -q --no-index "$work"/dist/swefarm-*.whl
+(cd "$work" && "$work/fresh/bin/python" -c '
+import importlib.metadata, swefarm
+assert all(hasattr(swefarm, name) for name in swefarm.__all__)
+print("wheel:", importlib.metadata.version("swefarm"))')
+
+tested=0
+for version in 3.10 3.11 3.12 3.13; do
+  python=$(command -v "python$version" || find "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/python -maxdepth 0 2>/dev/null | tail -1) || true
+  if [ -z "$python" ] || ! "$python" -c '' 2>/dev/null; then
+    echo "Python $version: not here, its tests did not run"
+    continue
+  fi
+  (cd "$here" && PYTHONPATH=. PYTHONDONTWRITEBYTECODE=1 "$python" -m unittest discover -s tests -t tests >"$work/log" 2>&1) ||
+    { cat "$work/log"; exit 1; }
+  echo "Python $version: $(grep '^Ran' "$work/log")"
+  tested=$((tested + 1))
+done
+[ "$tested" -gt 0 ]
+
+[ -x "$tools/bin/mypy" ] || { python3 -m venv "$tools" && "$tools/bin/pip" install -q mypy pyright ruff numpy; }
+cd "$here"
+"$tools/bin/ruff" check -q swefarm
+for version in 3.10 3.13; do
+  "$tools/bin/mypy" --python-version "$version" swefarm/*.py
+done
+"$tools/bin/pyright" --pythonpath "$tools/bin/python" swefarm/*.py

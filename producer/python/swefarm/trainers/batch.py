@@ -1,0 +1,126 @@
+"""What the adapters share: rollouts of a whole batch, and samples as trainers need them that take one sequence of every rollout."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Coroutine, Iterable, Mapping, Optional, Sequence, TypeVar, Union
+
+from ..farm import Farm
+from ..sample import Failure, Sample
+
+if TYPE_CHECKING:
+    from ..run import Run
+
+T = TypeVar("T")
+
+#: Sampling settings of a rollout, by the farm's names. A server fills in what is absent from the model's generation_config.json.
+SAMPLING = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "stop", "seed", "max_tokens")
+
+
+def run_of(source: "Union[Farm, Run]", name: str, **settings: Any) -> "Run":
+    """
+    Returns ``source`` if it is a run, else a new run of this farm whose name no other process has. A trainer that is killed and resumed
+    gets the samples of its first process again only with a run of a fixed name.
+    """
+    return source.run(f"{name}-{uuid.uuid4().hex[:12]}", **settings) if isinstance(source, Farm) else source
+
+
+def rows_by_id(rows: Optional[Iterable[Mapping[str, Any]]]) -> dict[str, Mapping[str, Any]]:
+    """Returns dataset rows by ``instance_id``. Raises ValueError for a row without one."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for number, row in enumerate(rows or (), 1):
+        if not row.get("instance_id"):
+            raise ValueError(f"rows: row {number} has no instance_id; pass rows of a dataset of the farm")
+        found[str(row["instance_id"])] = row
+    return found
+
+
+def row_in(columns: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]]) -> "Union[Mapping[str, Any], str]":
+    """
+    Returns the dataset row that a trainer's columns name: ``instance``, a row or its JSON text, or ``instance_id``, the name of one of
+    ``rows``. Without rows, it returns the id, of an instance in the gateway's dataset. Raises ValueError.
+    """
+    given = columns.get("instance")
+    if given:
+        row: Mapping[str, Any] = json.loads(given) if isinstance(given, str) else given
+        return row
+    name = columns.get("instance_id")
+    if not name:
+        raise ValueError(f"instance_id: missing among {', '.join(sorted(columns)) or 'no columns'}; name the instance in the trainer's row")
+    if rows and name not in rows:
+        raise ValueError(f"instance_id: {name} is in none of the {len(rows)} rows; pass the rows that the trainer's dataset was made of")
+    return rows.get(str(name), str(name))
+
+
+def sampling_of(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings of SAMPLING that a trainer gives. Where a trainer writes 0 for all tokens, the farm's ``top_k`` is -1."""
+    given = {name: params[name] for name in SAMPLING if params.get(name) is not None}
+    if given.get("top_k") == 0:
+        given["top_k"] = -1
+    return given
+
+
+def play(run: "Run", rollouts: Sequence[Mapping[str, Any]]) -> list[Sample]:
+    """
+    Returns the samples of concurrent rollouts in their order. ``rollouts``: arguments of :meth:`swefarm.Run.rollout`. An interrupt
+    cancels all of them. Raises as that method does.
+    """
+
+    async def together() -> list[Sample]:
+        return list(await asyncio.gather(*(run.rollout(**rollout) for rollout in rollouts)))
+
+    return in_own_loop(together())
+
+
+def in_own_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine to its end, also in a thread whose event loop is running already, as a notebook's is."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(asyncio.run, work).result()
+
+
+def fitted(sample: Sample, max_prompt: int, max_response: int, overlong: str, token: int) -> Sample:
+    """
+    Returns the sample within the trainer's lengths, with at least one token in prompt and response: ``token`` where it has none. A
+    sample of which no token can be trained on has no reward: it would move its group's mean and learn nothing.
+    """
+    fit = sample.fit(max_prompt, max_response, overlong)
+    if fit is None:
+        raise ValueError(f"overlong: expected mask or keep, got {overlong!r}: this trainer takes a sample of every rollout")
+    if fit.judged and not fit.turns:
+        fit = replace(fit, reward=None, failure=Failure("client", "no_tokens", "no sampled token to train on"))
+    if not fit.response_ids:
+        fit = replace(fit, response_ids=[token], turns=(), spans=())
+    return fit if fit.prompt_ids else replace(fit, prompt_ids=[token])
+
+
+def is_overlong(sample: Sample) -> bool:
+    """Returns whether a token limit of the farm or of the trainer cut the sample."""
+    return sample.cut or sample.truncated
+
+
+def why_unjudged(sample: Sample) -> str:
+    """Returns class and message of the failure of an unjudged sample, else an empty text."""
+    return f"{sample.failure.cls}: {sample.failure.message}"[:200] if sample.failure and not sample.judged else ""
+
+
+def versions_of(sample: Sample, asked: Optional[int] = None) -> Optional[tuple[int, int]]:
+    """Returns the oldest and the newest policy version that sampled, if the farm names them by numbers, else ``asked`` twice, if given."""
+    names = [span.version for span in sample.spans]
+    if names and all(name.isdecimal() for name in names):
+        numbers = [int(name) for name in names]
+        return min(numbers), max(numbers)
+    return None if asked is None else (asked, asked)
+
+
+def ends_token(tokenizer: Any) -> int:
+    """Returns a token that fills a sequence without tokens: the tokenizer's end of text, its padding, or 0."""
+    tokens = (getattr(tokenizer, name, None) for name in ("eos_token_id", "pad_token_id"))
+    return next((int(token) for token in tokens if token is not None), 0)

@@ -1,0 +1,89 @@
+"""
+The contract of every adapter for a trainer: under each fault, no sample is trained on twice, and no unjudged sample is in a mean or a
+loss. An adapter is driven by a function that plays one batch and tells what the trainer's loss would get.
+"""
+
+from __future__ import annotations
+
+import unittest
+from dataclasses import dataclass
+from typing import Any, Callable, Optional, Sequence
+
+from scriptedfarm import FAULTS, MARKS, ScriptedFarm
+
+INSTANCES = ("a__b-1", "c__d-2")
+N = 4
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A sequence of a batch: what its mask selects, its advantage, and the versions that the trainer is told, if any."""
+
+    response: Sequence[int]
+    mask: Sequence[int]
+    log_probs: Sequence[float]
+    advantage: float
+    versions: Optional[tuple[int, int]] = None
+
+    @property
+    def tokens(self) -> list[int]:
+        return [int(token) for token, sampled in zip(self.response, self.mask) if sampled]
+
+
+#: Plays N rollouts of each instance as the trainer's step 5, in the run ``name``.
+Drive = Callable[[ScriptedFarm, str], Sequence[Trained]]
+
+
+def check(test: unittest.TestCase, drive: Drive, *, resumes: bool = True, tolerance: float = 1e-3) -> None:
+    """
+    Plays every fault. ``resumes``: a second process with the same run and step gets the rollouts of the first; else it gets others.
+    ``tolerance``: of advantages, because trainers add their own epsilon to the deviation.
+    """
+    for fault in FAULTS:
+        with test.subTest(fault), ScriptedFarm(fault) as farm:
+            trained = drive(farm, "run-1")
+            _require_each_once(test, farm, trained, tolerance)
+            if fault == "the trainer is killed and resumed":
+                before, first = len(farm.rollouts), {one.tokens[0] for one in trained}
+                again = drive(farm, "run-1")
+                _require_each_once(test, farm, again, tolerance)
+                test.assertEqual(len(farm.rollouts), before if resumes else 2 * before)
+                test.assertEqual(first & {one.tokens[0] for one in again}, first if resumes else set())
+
+
+def _require_each_once(test: unittest.TestCase, farm: ScriptedFarm, trained: Sequence[Trained], tolerance: float) -> None:
+    seen: list[int] = []
+    known = farm.by_mark
+    for one in trained:
+        test.assertEqual(len(one.response), len(one.mask))
+        test.assertEqual(len(one.response), len(one.log_probs))
+        if not one.tokens:
+            test.assertEqual(one.advantage, 0.0, "no advantage without a trained token")
+            continue
+        played = known[one.tokens[0]]
+        seen.append(played.mark)
+        test.assertIsNotNone(played.reward, "an unjudged sample has no trained token")
+        test.assertEqual(one.tokens, played.sampled, "the tokens as they were sampled")
+        given = [value for value, sampled in zip(one.log_probs, one.mask) if sampled]
+        test.assertEqual([round(float(value), 6) for value in given], played.log_probs)
+        test.assertAlmostEqual(one.advantage, _expected(farm, played), delta=tolerance)
+        if one.versions is not None:
+            newest = 5 if farm.fault == "weights are updated in mid-answer" else 4
+            test.assertEqual(one.versions, (4, newest))
+    test.assertEqual(len(seen), len(set(seen)), "no sample twice")
+    latest = sorted(known)[-len(INSTANCES) * N :]
+    judged = [mark for mark in (latest if set(seen) & set(latest) else sorted(known)) if known[mark].reward is not None]
+    # A trainer may leave a lone judged sample out, which has no advantage.
+    test.assertEqual(sorted(seen), [] if not seen and len(judged) <= len(INSTANCES) else judged)
+
+
+def _expected(farm: ScriptedFarm, played: Any) -> float:
+    rewards = [reward for reward in FAULTS[farm.fault] if reward is not None]
+    mean = sum(rewards) / len(rewards)
+    if len(rewards) < 2:
+        return 0.0
+    deviation = (sum((reward - mean) ** 2 for reward in rewards) / (len(rewards) - 1)) ** 0.5
+    return float(played.reward - mean) / deviation
+
+
+__all__ = ["INSTANCES", "MARKS", "N", "Trained", "check"]

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Runs the contract of the adapters with the trainers' own classes. usage: run.sh VENV [CHECKOUT OF SLIME]
+# slime is in no package index: without a checkout (git clone https://github.com/THUDM/slime, 0.3.1) its check is left out, and says so.
+set -uo pipefail
+venv=$(realpath -m "$1")
+slime=$(realpath -m "${2:-none}")
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
+bash setup.sh "$venv" || exit 1
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+failed=0
+check() { # check FILE [ARGUMENT]: prints what holds, or the end of the output
+  if "$venv/bin/python" "$@" >"$log" 2>&1; then
+    grep '^ok ' "$log"
+  else
+    tail -n 40 "$log"
+    failed=1
+  fi
+}
+for name in trl trl_async skyrl verl; do check "check_$name.py"; done
+if [ -e "$slime/slime" ]; then
+  check check_slime.py "$slime"
+else
+  echo 'left out: slime (pass a checkout as the second argument)'
+fi
+exit "$failed"
