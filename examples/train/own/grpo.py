@@ -171,9 +171,11 @@ def main():
     with (
         open(options.out, "w", encoding="utf8") as out,
         nullcontext(Farm()) if os.environ.get("SWEFARM_GATEWAY_URL") else Farm.local(runtime=options.runtime) as farm,
-        farm.run(options.name, token_mode="token-in", sampling=SAMPLING, kind="training", settings=SETTINGS) as run,
+        farm.run(
+            options.name, model=servers.MODEL, policy_urls=[server.url], sampling=SAMPLING, kind="training", settings=SETTINGS
+        ) as run,
     ):
-        run.policy([server.url], model=servers.MODEL, version="step-0")
+        run.policy(version="step-0")
         for facts in train(run, server, learner, rows, options):
             print(json.dumps(facts), file=out, flush=True)
             print("step {step:3d}  reward {reward:.2f}  judged {judged}/{rollouts}  {rollout_s:5.1f} s".format(**facts), flush=True)

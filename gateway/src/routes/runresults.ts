@@ -78,7 +78,12 @@ async function readGroups(
     throw new Refusal(400, 'bad_request', text, { field: 'run' });
   }
   const read = async (signal: AbortSignal) => {
-    let batch = await groupEnds.read(runId, after, { count, keep, blockMs: wait_seconds * 1000, signal });
+    let batch = await groupEnds.read(runId, after, { count, keep, signal });
+    // Without a check of `left`, the last answer of a run would wait for a group that cannot follow.
+    if (batch.groups.length === 0 && wait_seconds > 0 && (await groupsOf.left(runId)) > 0) {
+      const blockMs = wait_seconds * 1000;
+      batch = await groupEnds.read(runId, batch.last_id, { count, keep, blockMs, signal });
+    }
     let done = false;
     if (batch.groups.length === 0 && (await groupsOf.left(runId)) === 0) {
       // The last groups may have ended after the first read.
