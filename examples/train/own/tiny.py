@@ -1,6 +1,13 @@
-"""A Qwen2 of some 160,000 random parameters with a tokenizer of its own, made here, and taught the form of the answers."""
+"""
+A Qwen2 of some 140,000 random parameters with a tokenizer of its own, made here, and taught the form of the answers.
+
+    python tiny.py FOLDER
+
+writes the random model, for a server whose weights the trainer replaces.
+"""
 
 import random
+import sys
 
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -15,7 +22,7 @@ TEMPLATE = """\
 {%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
 #: Share of the demonstrations whose first command is the right one: it decides where the reward starts.
-SKILL = 0.35
+SKILL = 0.28
 
 
 def make(seed):
@@ -103,3 +110,8 @@ def _demonstration(tokenizer, draw):
         ids += answer
         trained += [1] * len(answer)
     return ids, trained
+
+
+if __name__ == "__main__":
+    for part in make(0):
+        part.save_pretrained(sys.argv[1])

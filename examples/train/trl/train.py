@@ -8,20 +8,18 @@ import json
 import os
 import sys
 import tempfile
-from contextlib import nullcontext
 from pathlib import Path
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent / "own"))
 
 import grpo
+import loop
 import servers
-import tasks
 import tiny
 import torch
 import trl.trainer.grpo_trainer as trl_trainer
 from datasets import Dataset
-from swefarm import Farm
 from swefarm.trainers.trl import prompts, reward, rollout_func
 from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
@@ -69,10 +67,9 @@ class Curve(TrainerCallback):
 
 
 def main():
-    options = grpo.parsed()
+    options = loop.parser(__doc__, 1e-3).parse_args()
     torch.set_num_threads(1)
-    with open(options.dataset, encoding="utf8") as lines:
-        rows = [row for row in map(json.loads, lines) if row["instance_id"] in tasks.FIX]
+    rows = loop.rows_of(options)
     model, tokenizer = tiny.make(options.seed)
     tiny.learn_form(model, tokenizer, options.seed)
     server = servers.InProcess(model, tokenizer)
@@ -105,13 +102,13 @@ def main():
     )
     with (
         open(options.out, "w", encoding="utf8") as out,
-        nullcontext(Farm()) if os.environ.get("SWEFARM_GATEWAY_URL") else Farm.local(runtime=options.runtime) as farm,
-        farm.run(options.name, model=servers.MODEL, policy_urls=[server.url], kind="training", settings=grpo.SETTINGS) as run,
+        loop.farm_of(options) as farm,
+        farm.run(options.name, model=loop.MODEL, policy_urls=[server.url], kind="training", settings=loop.SETTINGS) as run,
     ):
         trainer = GRPOTrainer(
             model=model,
             reward_funcs=reward,
-            rollout_func=rollout_func(run, rows=rows, policy_urls=[server.url], model=servers.MODEL),
+            rollout_func=rollout_func(run, rows=rows, policy_urls=[server.url], model=loop.MODEL),
             args=config,
             train_dataset=Dataset.from_list(prompts(rows)),
             processing_class=tokenizer,

@@ -1,7 +1,8 @@
 /**
  * A model learns on a farm (examples/train): real gateway, Redis, worker, sandboxes of rootfs and grading; its trainer starts them. Checks
  * that the reward rises for each seed, that it does not rise by lot, and that the trainer notices one spoiled token id.
- * usage: run.ts [--venv DIR] [--folder DIR] [--seed N...] [--only CHECK...] [--vllm FOLDER]. Ends with one line: N passed, N failed.
+ * usage: run.ts [--venv DIR] [--folder DIR] [--seed N...] [--only learns|control|spoiled...] [--trainer own/grpo.py|trl/train.py]
+ * [--vllm FOLDER]: the policy is a vLLM that testkit/clients/vllm/up.sh installs there. Ends with one line: N passed, N failed.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,7 +10,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { parseArgs } from 'node:util';
-import { errorMessage } from '@swefarm/shared';
+import { errorMessage, freePort } from '@swefarm/shared';
 import { buildExamples } from '../../src/examples/build.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
@@ -20,20 +21,25 @@ const { values } = parseArgs({
     folder: { type: 'string', default: '.swefarm/train' },
     seed: { type: 'string', multiple: true, default: ['0'] },
     only: { type: 'string', multiple: true, default: ['learns', 'control', 'spoiled'] },
+    vllm: { type: 'string' },
     trainer: { type: 'string', default: 'own/grpo.py' },
   },
 });
 
 type Finished = { code: number; stdout: string; stderr: string };
 
-async function run(program: string, args: readonly string[]): Promise<Finished> {
+async function run(
+  program: string,
+  args: readonly string[],
+  more: Record<string, string> = {},
+): Promise<Finished> {
   const { SWEFARM_GATEWAY_URL: _, ...environment } = process.env;
   const env = {
     ...{ PYTHONPATH: join(ROOT, 'producer/python'), CUDA_VISIBLE_DEVICES: '', HF_HUB_OFFLINE: '1' },
     ...{ PYTHONDONTWRITEBYTECODE: '1' },
   };
   const child = spawn(program, args, {
-    env: { ...environment, ...env },
+    env: { ...environment, ...env, ...more },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const ended = once(child, 'close');
@@ -52,8 +58,21 @@ const mean = (numbers: readonly number[]): number =>
 const train = (dataset: string, out: string, args: readonly string[]): Promise<Finished> =>
   run(join(values.venv, 'bin/python'), [
     ...[join(ROOT, 'examples/train', values.trainer), '--dataset', dataset, '--out', out],
-    ...args,
+    ...[...args, ...vllm],
   ]);
+
+/** Starts a vLLM with the random tiny model. Returns the options with which the trainer uses it. */
+async function startVllm(folder: string): Promise<string[]> {
+  const model = join(values.folder, 'model');
+  const made = await run(join(values.venv, 'bin/python'), [join(ROOT, 'examples/train/own/tiny.py'), model]);
+  must(made.code === 0, made.stderr);
+  const up = await run('bash', [join(import.meta.dirname, '../vllm/up.sh'), folder], {
+    MODEL: model,
+    PORT: String(await freePort()),
+  });
+  must(up.code === 0, up.stderr);
+  return ['--vllm', up.stdout.trim(), '--folder', model];
+}
 
 /** Mean rewards of the first and of the last tenth of the steps. */
 async function tenths(out: string): Promise<{ first: number; last: number; farthest: number }> {
@@ -101,6 +120,7 @@ const setup = await run('bash', [join(import.meta.dirname, 'setup.sh'), values.v
 if (setup.code !== 0) throw new Error(setup.stderr);
 await mkdir(values.folder, { recursive: true });
 const { files } = await buildExamples({ ids: EXAMPLES, for: 'rootfs', host: true, out: values.folder });
+const vllm = values.vllm === undefined ? [] : await startVllm(values.vllm);
 const checks: [name: string, check: () => Promise<string>][] = values.only.flatMap((name) => {
   if (name === 'learns')
     return values.seed.map((seed) => [`learns, seed ${seed}`, () => learns(files.rootfs, seed)] as const);
@@ -117,4 +137,7 @@ for (const [name, check] of checks) {
   console.log(`${mark} ${name}: ${outcome} (${((performance.now() - from) / 1000).toFixed(0)} s)`);
 }
 console.log(`${checks.length - failed} passed, ${failed} failed`);
+if (values.vllm !== undefined) {
+  process.kill(-Number(await readFile(join(values.vllm, 'pid'), 'utf8')), 'SIGKILL');
+}
 process.exitCode = failed > 0 ? 1 : 0;
