@@ -24,7 +24,9 @@ def drawn(curves):
         parts.append(f'<text x="{LEFT - 8}" y="{y(reward) + 4:.1f}" text-anchor="end">{reward:g}</text>')
     for step in range(0, longest, max(1, longest // 8)):
         parts.append(f'<text x="{x(step):.1f}" y="{y(0) + 18:.1f}" text-anchor="middle">{step}</text>')
-    parts.append(f'<text x="{WIDTH / 2}" y="{y(0) + 36:.1f}" text-anchor="middle">version of the policy (mean reward of its rollouts)</text>')
+    parts.append(
+        f'<text x="{WIDTH / 2}" y="{y(0) + 36:.1f}" text-anchor="middle">version of the policy (mean reward of its rollouts)</text>'
+    )
     for number, (name, rewards) in enumerate(curves.items()):
         color = COLORS[number % len(COLORS)]
         points = " ".join(f"{x(step):.1f},{y(reward):.1f}" for step, reward in enumerate(rewards))
@@ -32,8 +34,8 @@ def drawn(curves):
         at = LEFT + number * (WIDTH - LEFT - RIGHT) / len(curves)
         parts.append(f'<text x="{at:.1f}" y="{HEIGHT - 10}" fill="{color}">{escape(name)}</text>')
     size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
-    body = "\n".join(parts)
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">\n<rect width="100%" height="100%" fill="#fff"/>\n{body}\n</svg>\n'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">'
+    return "\n".join([head, '<rect width="100%" height="100%" fill="#fff"/>', *parts, "</svg>\n"])
 
 
 def rewards_of(file):

@@ -7,10 +7,11 @@ uses the farm of SWEFARM_GATEWAY_URL and SWEFARM_GATEWAY_TOKEN, or starts one be
 when a promise of the farm is broken: a sample comes twice, or has tokens of another version or that the policy did not sample.
 """
 
+import torch
+
 import loop
 import servers
 import tiny
-import torch
 
 #: Steps of the optimizer on each batch. The ratios of the first are 1, those of the second are clipped.
 STEPS_A_BATCH = 2

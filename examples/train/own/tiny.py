@@ -56,7 +56,11 @@ def _tokenizer():
     whole = ["```bash\n", "\n```", tasks.SUBMIT, *tasks.COMMANDS]
     bpe.add_tokens([AddedToken(text, special=False, normalized=False) for text in whole])
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=bpe, eos_token="<|im_end|>", pad_token="<|endoftext|>", clean_up_tokenization_spaces=False, model_max_length=CONTEXT
+        tokenizer_object=bpe,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        clean_up_tokenization_spaces=False,
+        model_max_length=CONTEXT,
     )
     tokenizer.chat_template = TEMPLATE
     return tokenizer

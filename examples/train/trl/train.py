@@ -4,6 +4,7 @@ TRL's own GRPOTrainer learns to fix two bugs by the verdicts of a farm: the task
     python train.py --dataset instances.jsonl --out curve.jsonl
 """
 
+# ruff: noqa: E402
 import json
 import os
 import sys
@@ -13,16 +14,17 @@ from pathlib import Path
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent / "own"))
 
-import grpo
-import loop
-import servers
-import tiny
 import torch
 import trl.trainer.grpo_trainer as trl_trainer
 from datasets import Dataset
 from swefarm.trainers.trl import prompts, reward, rollout_func
 from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
+
+import grpo
+import loop
+import servers
+import tiny
 
 
 class Sync:
