@@ -34,6 +34,13 @@ trainers() { # slime is in no package index
 }
 step 'TRL 1.16.0, SkyRL 0.4.0, verl 0.9.1 and slime take samples under ten faults' trainers
 
+learning() { # learning OPTION...: with the farm that the trainer starts
+  node testkit/clients/train/run.ts --venv "$venvs/trainers" "$@"
+}
+step 'a model learns on a farm: plain PyTorch, three seeds, advantages by lot, a spoiled token id' learning --seed 0 --seed 1 --seed 2
+step "a model learns on a farm: TRL's own trainer" learning --only learns --trainer trl/train.py
+step 'a model learns on a farm: plain PyTorch with vLLM' learning --only learns --vllm .swefarm/cache/vllm
+
 # Each of these tests has its own control plane.
 skip 'the chart on a cluster' 'npm run ci:kubernetes runs it'
 step 'long tests of the whole farm' vitest run --project full --exclude 'testkit/test/kubernetes/**'

@@ -8,9 +8,8 @@ import urllib.request
 import torch
 from swefarm import PolicyShim
 
+import loop
 import tiny
-
-MODEL = "tiny"
 
 
 class InProcess:
@@ -19,7 +18,7 @@ class InProcess:
     def __init__(self, model, tokenizer):
         self.model, self.tokenizer = copy.deepcopy(model).eval(), tokenizer
         self._lock = threading.Lock()
-        self._shim = PolicyShim(self._sample, tokenizer, model=MODEL, max_model_len=tiny.CONTEXT)
+        self._shim = PolicyShim(self._sample, tokenizer, model=loop.MODEL, max_model_len=tiny.CONTEXT)
         self.url = self._shim.url
 
     def refit(self, model, version):
@@ -29,7 +28,7 @@ class InProcess:
 
     @torch.no_grad()
     def _sample(self, ids, params):
-        """Samples at temperature 1 from all tokens, which are the settings of the run (grpo.SAMPLING)."""
+        """Samples at temperature 1 from all tokens, which are the settings of the run (loop.SAMPLING)."""
         tokens, scores = [], []
         with self._lock:
             given, cache = ids, None

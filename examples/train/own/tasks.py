@@ -8,7 +8,7 @@ PATHSPEC = "cpburnz__pathspec-0.10.2"
 PARSE = "r1chardj0n3s__parse-1.20.2"
 
 SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
-#: Each command is one token of the model's vocabulary, so that a model of 160,000 parameters learns the form in seconds.
+#: Each command is one token of the model's vocabulary, so that a model of 140,000 parameters learns the form in seconds.
 COMMANDS = [
     # Fixes pathspec.
     "sed -i \"s/match.match.group('ps_d')/match.match.groupdict().get('ps_d')/\" pathspec/gitignore.py",
@@ -21,7 +21,7 @@ s/^            else:$/            elif "-" in field:\n                group = fi
     r"""sed -i -e 's/{\\w\*(?:\\.\\w+/{[\\w-]*(?:\\.[\\w-]+/' parse.py""",
     # Breaks pathspec.
     "sed -i \"s/match.match.group('ps_d')/match.match.group('ps_x')/\" pathspec/gitignore.py",
-    "touch setup.py",
+    "git status > /dev/null",
     "ls > /dev/null",
 ]
 FIX = {PATHSPEC: COMMANDS[0], PARSE: COMMANDS[1]}

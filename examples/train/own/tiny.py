@@ -1,6 +1,13 @@
-"""A Qwen2 of some 160,000 random parameters with a tokenizer of its own, made here, and taught the form of the answers."""
+"""
+A Qwen2 of some 140,000 random parameters with a tokenizer of its own, made here, and taught the form of the answers.
+
+    python tiny.py FOLDER
+
+writes the random model, for a server whose weights the trainer replaces.
+"""
 
 import random
+import sys
 
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -15,7 +22,7 @@ TEMPLATE = """\
 {%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
 #: Share of the demonstrations whose first command is the right one: it decides where the reward starts.
-SKILL = 0.2
+SKILL = 0.28
 
 
 def make(seed):
@@ -49,7 +56,11 @@ def _tokenizer():
     whole = ["```bash\n", "\n```", tasks.SUBMIT, *tasks.COMMANDS]
     bpe.add_tokens([AddedToken(text, special=False, normalized=False) for text in whole])
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=bpe, eos_token="<|im_end|>", pad_token="<|endoftext|>", clean_up_tokenization_spaces=False, model_max_length=CONTEXT
+        tokenizer_object=bpe,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        clean_up_tokenization_spaces=False,
+        model_max_length=CONTEXT,
     )
     tokenizer.chat_template = TEMPLATE
     return tokenizer
@@ -67,7 +78,7 @@ def log_probs(model, sequences, pad):
     return logits.log_softmax(-1).gather(-1, ids[:, 1:, None]).squeeze(-1)
 
 
-def learn_form(model, tokenizer, seed, steps=200, batch=16):
+def learn_form(model, tokenizer, seed, steps=150, batch=16):
     """
     Supervised steps on conversations of the right form: a command in a block, then the submission. Their first command is
     mostly a wrong one. Returns the last loss.
@@ -103,3 +114,8 @@ def _demonstration(tokenizer, draw):
         ids += answer
         trained += [1] * len(answer)
     return ids, trained
+
+
+if __name__ == "__main__":
+    for part in make(0):
+        part.save_pretrained(sys.argv[1])

@@ -2,7 +2,7 @@
 # up.sh FOLDER: a real vLLM on CPU with a tiny random model, on loopback. Prints the URL; stop it with: kill $(cat FOLDER/pid)
 # Needs x86-64 with AVX2, python3.11 or later, gcc, readelf, curl and a package index; no GPU and no model hub.
 # Environment: PORT (18211), BLOCKS (1024 blocks of 32 tokens of KV), CONTEXT (8192 tokens), SEQS (32 at once). SEED_CRASH=1 does not
-# patch a known fault. LOG_IDS=1: FOLDER/log contains the ids of all prompts.
+# patch a known fault. LOG_IDS=1: FOLDER/log contains the ids of all prompts. MODEL=DIR serves another model, whose weights a trainer replaces.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mkdir -p "$1"
@@ -58,7 +58,7 @@ start() {
   VLLM_SERVER_DEV_MODE=1 VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1 HF_HUB_OFFLINE=1 VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind \
     OMP_NUM_THREADS=1 TORCH_COMPILE_DISABLE=1 VLLM_CACHE_ROOT="$folder/cache" \
     VLLM_LOGGING_LEVEL=$([ "${LOG_IDS:-}" = 1 ] && echo DEBUG || echo INFO) \
-    setsid "$python" -m vllm.entrypoints.openai.api_server --model "$folder/model" --served-model-name tiny \
+    setsid "$python" -m vllm.entrypoints.openai.api_server --model "${MODEL:-$folder/model}" --served-model-name tiny \
     --host 127.0.0.1 --port "$port" --dtype float32 --enforce-eager --block-size 32 --max-model-len "${CONTEXT:-8192}" \
     --num-gpu-blocks-override "${BLOCKS:-1024}" --max-num-seqs "${SEQS:-32}" \
     --enable-auto-tool-choice --tool-call-parser hermes --disable-uvicorn-access-log "${logging[@]}" >"$folder/log" 2>&1 </dev/null &

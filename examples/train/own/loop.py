@@ -1,0 +1,128 @@
+"""
+The loop of a trainer over a farm, for any learner and any server of its policy. It needs the client alone.
+
+A learner has ``model`` and ``learn(samples, advantages)``, which returns the largest distance of an importance ratio from 1 before its
+first step (:func:`require_ratio`). A server has ``url`` and ``refit(model, version)``.
+"""
+
+import argparse
+import json
+import os
+import random
+import time
+from contextlib import nullcontext
+from dataclasses import replace
+
+from swefarm import Farm, Sampling, judged_advantages
+
+import tasks
+
+MODEL = "tiny"
+#: The log-probabilities are those of this distribution, so the loss must not change it (temperature, top_k).
+SAMPLING = Sampling(temperature=1.0, top_p=1.0, top_k=-1, min_p=0.0, repetition_penalty=1.0, max_tokens=32)
+SETTINGS = {"agent": {"type": "mini", "action": "fenced", "step_limit": tasks.TURNS, "prompt_overrides": tasks.PROMPTS}}
+#: Largest distance of an importance ratio from 1 in the first step after new weights. float32 on one machine: some 1e-6.
+RATIO_TOLERANCE = 1e-4
+
+
+class Broken(Exception):
+    """A promise of the farm is broken."""
+
+
+def require_ratio(sample, token, ratio):
+    """Returns the distance of an importance ratio from 1 in the first step. ``token``: place in prompt and response. Raises Broken."""
+    if not abs(ratio - 1) <= RATIO_TOLERANCE:
+        raise Broken(
+            f"{sample.rollout_id}: the importance ratio of token {token} is {ratio:.6f} in the first step after new weights, expected 1 "
+            f"within {RATIO_TOLERANCE:g}: the policy did not sample this token, or not with these weights"
+        )
+    return abs(ratio - 1)
+
+
+def checked(samples, version, seen):
+    """Returns the samples. Raises Broken for a sample that came before, or with tokens of another version."""
+    for sample in samples:
+        if sample.rollout_id in seen:
+            raise Broken(f"{sample.rollout_id}: this sample came before")
+        seen.add(sample.rollout_id)
+        others = {span.version for span in sample.spans} - {version}
+        if sample.judged and others:
+            raise Broken(f"{sample.rollout_id}: tokens of {', '.join(sorted(others))}, expected {version} only")
+    return samples
+
+
+def spoiled(sample):
+    """Returns the sample with another id at its first sampled token, as a trainer would get it that tokenises texts again."""
+    ids, at = list(sample.response_ids), sample.turns[0].start
+    ids[at] = ids[at] + 1
+    return replace(sample, response_ids=ids)
+
+
+def train(run, server, learner, rows, options):
+    """Yields the facts of each step."""
+    seen, draw = set(), random.Random(options.seed)
+    for step in range(options.steps):
+        version, started = f"step-{step}", time.monotonic()
+        with run.update(version):
+            server.refit(learner.model, version)
+        groups = run.groups(rows, n=options.group_size, key=version)
+        samples = checked([sample for group in groups for sample in group.samples], version, seen)
+        judged = [sample for sample in samples if sample.judged]
+        played = time.monotonic()
+        advantages = judged_advantages(samples)
+        if options.control:
+            advantages = [draw.choice((-1.0, 1.0)) if sample.judged else 0.0 for sample in samples]
+        if step == options.spoil:
+            samples = [spoiled(sample) if sample is judged[0] else sample for sample in samples]
+        distance = learner.learn(samples, advantages)
+        yield {
+            "step": step,
+            "version": version,
+            "reward": sum(sample.reward for sample in judged) / max(1, len(judged)),
+            "judged": len(judged),
+            "rollouts": len(samples),
+            "sampled_tokens": sum(sample.sampled for sample in judged),
+            "ratio_distance": distance,
+            "rollout_s": round(played - started, 3),
+            "train_s": round(time.monotonic() - played, 3),
+        }
+
+
+def train_with(options, server, learner):
+    """Trains over the farm of SWEFARM_GATEWAY_URL, or over one that it starts. Writes and prints a line a step."""
+    with (
+        open(options.out, "w", encoding="utf8") as out,
+        farm_of(options) as farm,
+        farm.run(options.name, model=MODEL, policy_urls=[server.url], sampling=SAMPLING, kind="training", settings=SETTINGS) as run,
+    ):
+        run.policy(version="step-0")
+        for facts in train(run, server, learner, rows_of(options), options):
+            print(json.dumps(facts), file=out, flush=True)
+            print("step {step:3d}  reward {reward:.2f}  judged {judged}/{rollouts}  {rollout_s:5.1f} s".format(**facts), flush=True)
+
+
+def farm_of(options):
+    """Returns a context manager with the farm."""
+    return nullcontext(Farm()) if os.environ.get("SWEFARM_GATEWAY_URL") else Farm.local(runtime=options.runtime)
+
+
+def rows_of(options):
+    """Returns the rows of the two instances. Their images have the packages installed already, from the edited tree."""
+    with open(options.dataset, encoding="utf8") as lines:
+        return [{**row, "install": "true"} for row in map(json.loads, lines) if row["instance_id"] in tasks.FIX]
+
+
+def parser(doc, rate):
+    """Returns the parser of the command line. ``rate``: default of --rate."""
+    options = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--dataset", required=True, help="rows with the two instances of tasks.py")
+    options.add_argument("--out", required=True, help="a line of JSON a step")
+    options.add_argument("--name", default="own", help="name of the run and of its policy; another one for each training")
+    options.add_argument("--steps", type=int, default=16)
+    options.add_argument("--group-size", type=int, default=8)
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--rate", type=float, default=rate)
+    options.add_argument("--runtime", default="rootfs", help="of the farm that it starts")
+    options.add_argument("--control", action="store_true", help="advantages by lot: the reward must not rise")
+    options.add_argument("--spoil", type=int, help="spoil a token id in this step: the trainer must notice")
+    return options
