@@ -1,7 +1,6 @@
 /** Workers of a farm and of a dry run that share a Redis leave each other's rollouts in the queue. */
-import { redisUrl } from '@swefarm/runs/test/farm.ts';
-import { loadConfig, newId, openFarm } from '@swefarm/shared';
-import { bareInstance, bareRun } from '@swefarm/testkit';
+import { loadConfig, openFarm } from '@swefarm/shared';
+import { bareInstance, bareRun, startRedis } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { openNode, submitOne } from './attempts.ts';
 import { emptyRuntime, noThreads } from './simulated.ts';
@@ -12,9 +11,9 @@ test.each([
 ])(
   'run of a dry run: %s, worker of a dry run: %s: the rollout is not claimed',
   async (run, worker, notOurs) => {
-    const flags = { redis_url: redisUrl(), redis_prefix: `t${newId()}` };
-    const farm = await openFarm(loadConfig('worker', { env: {}, flags }), 'worker');
-    onTestFinished(() => farm[Symbol.asyncDispose]());
+    const redis = await startRedis();
+    onTestFinished(() => redis[Symbol.asyncDispose]());
+    const farm = await openFarm(loadConfig('worker', { env: {}, flags: { redis_url: redis.url } }), 'worker');
     const record = bareRun({ group_size: 1, ...(run ? { dry_run: true } : {}) });
     const one = await submitOne(farm, record, bareInstance());
     const runRollout = () => Promise.reject(new Error('nothing may run'));
