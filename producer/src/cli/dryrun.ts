@@ -68,20 +68,23 @@ export async function openDryRun(
   const file = join(folder, 'dry-run.json');
   const dryRun: DryRun = { format: 'swefarm-dry-run-1', script, any, rollouts };
   await writeFile(file, JSON.stringify(dryRun));
-  const worker = stack.use(
-    startLocalWorker({
-      args: [
-        ...['dry-run', file, '--artifacts', artifacts, '--state-dir', folder],
-        ...['--scratch-dir', join(folder, 'scratch'), '--metrics-port', 'auto', '--log-format', 'json'],
-      ],
-      firstArgs: [],
-      results: () => 0,
-      // The variables of this process may name the Redis of a real farm.
-      environment: childEnvironment({ SWEFARM_REDIS_URL: redis.url.reveal() }),
-      logFile: join(given.state_dir, 'dry-run-worker.log'),
-      onNote: printStatus,
-    }),
-  );
+  const worker = startLocalWorker({
+    args: [
+      ...['dry-run', file, '--artifacts', artifacts, '--state-dir', folder],
+      ...['--scratch-dir', join(folder, 'scratch'), '--metrics-port', 'auto', '--log-format', 'json'],
+    ],
+    firstArgs: [],
+    results: () => 0,
+    // The variables of this process may name the Redis of a real farm.
+    environment: childEnvironment({ SWEFARM_REDIS_URL: redis.url.reveal() }),
+    logFile: join(given.state_dir, 'dry-run-worker.log'),
+    onNote: printStatus,
+  });
+  stack.defer(async () => {
+    // A drain would wait for the delays of running rollouts, which nobody needs any more.
+    worker.kill();
+    await worker.ended;
+  });
   const instances = new StoredInstances(families, any);
   const settings = { policy: { urls: ['http://dry-run.invalid/v1'], model: script.model ?? model } };
   printStatus(
