@@ -159,7 +159,7 @@ function openEndpoint(conversation: Conversation): Opened {
     openLine: () => readyLine(conversation),
     policy: { requireTokens: true, experts: 'drop', tokenMode: 'token-in' },
     card: CARD,
-    limits: { turns: 10_000, answerTokens: null, cost: null, malformedInARow: 3, wholePrompts: 3 },
+    limits: { turns: 10_000, answerTokens: null, cost: null, malformedInARow: 3, wholePrompts: 10_000 },
     trainLines: 'all',
     key: KEY,
     trajectory: { ...EMPTY, messages: [], turns: [] },
