@@ -83,14 +83,13 @@ async function simulateStep(
   const durationsOf = (ordered: readonly { instance_id: string }[]) =>
     ordered.flatMap(({ instance_id: id }) => drawn[Number(id.slice(2))]?.second ?? []);
   const given = durationsOf(instances);
-  const longest = durationsOf(await inOrder(farm, run, instances));
+  const known = await farm.history.read(run.agent, instances);
+  const longest = durationsOf(await inOrder(farm, run, instances, known));
   return await Promise.all(
     farms.map(async ({ nodes, slots: each }) => {
       const slots = nodes * each;
       const registry = { list: async () => [{ slots, paused: null }] } as unknown as Farm['registry'];
-      const { seconds } = requireForecast(
-        await forecastRun({ history: farm.history, registry }, run, instances),
-      );
+      const { seconds } = requireForecast(await forecastRun({ registry }, run, instances, known));
       const { expected = 0, low = 0, high = 0 } = seconds ?? {};
       const ideal = idealMakespan(given, slots);
       const times = { given: makespan(given, slots), longest: makespan(longest, slots) };

@@ -5,7 +5,7 @@
 import { createNormal } from '@swefarm/runs';
 import type { AdmissionState } from '@swefarm/shared';
 import { createScheduler, type EngineOptions, type EngineStats } from '@swefarm/testkit';
-import { nextState } from '../../worker/src/admission/controller.ts';
+import { nextState } from '@swefarm/worker/test/simulated.ts';
 
 /** Medians of log-normal draws, with the standard deviation of the logarithm; tokens, seconds. */
 const SHAPE = {

@@ -81,9 +81,10 @@ async function takeStep(
   const record = recordOf(instances.length, size.group, flags);
   // A worker pauses while other work on the machine delays its event loop.
   await until(async () => (await farm.registry.list()).some(({ paused }) => paused === null), PATIENCE);
-  const { seconds: forecast } = requireForecast(await forecastRun(farm, record, instances));
+  const known = await farm.history.read(record.agent, instances);
+  const { seconds: forecast } = requireForecast(await forecastRun(farm, record, instances, known));
   const from = Date.now();
-  await submit(farm, { record, instances });
+  await submit(farm, { record, instances, known });
   const results = await collect(farm, record.run_id, instances.length * size.group);
   const failed = results.find(({ result }) => result.failure !== null)?.result.failure;
   if (failed) throw new Error(`${failed.stage}/${failed.class}: ${failed.message}`);

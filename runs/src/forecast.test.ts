@@ -1,7 +1,14 @@
-import type { KnownHistory, RolloutHistory } from '@swefarm/shared';
+import type { KnownHistory, RolloutHistory, RunRecord } from '@swefarm/shared';
 import { bareRun } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { expectedOf, forecastRun, inOrder, leadOf, requireForecast } from './forecast.ts';
+import {
+  expectedOf,
+  forecastRun as forecastOf,
+  inOrder,
+  leadOf,
+  placedDraws,
+  requireForecast,
+} from './forecast.ts';
 import { createNormal, idealMakespan, makespan } from './schedule.ts';
 
 const history = (seconds: number, change: Partial<RolloutHistory> = {}): RolloutHistory => ({
@@ -23,7 +30,11 @@ const farmOf = (of: Record<string, RolloutHistory>, prior: RolloutHistory | null
     ],
   },
 });
-const asFarm = (farm: ReturnType<typeof farmOf>) => farm as unknown as Parameters<typeof forecastRun>[0];
+type AskedFarm = Parameters<typeof forecastOf>[0] & Parameters<typeof inOrder>[0];
+const asFarm = (farm: ReturnType<typeof farmOf>) => farm as unknown as AskedFarm;
+
+const forecastRun = async (farm: AskedFarm, run: RunRecord, instances: ReturnType<typeof named>[]) =>
+  forecastOf(farm, run, instances, await farm.history.read(run.agent, instances));
 
 test('longest expected groups go first, unknown ones between, and equal ones as given', async () => {
   const farm = asFarm(farmOf({ short: history(10), long: history(90) }, history(30)));
@@ -85,4 +96,16 @@ test('equal seeds draw equal numbers of a standard normal distribution', () => {
   const mean = first.reduce((sum, one) => sum + one, 0) / first.length;
   expect(Math.abs(mean)).toBeLessThan(0.03);
   expect(Math.abs(first.reduce((sum, one) => sum + one * one, 0) / first.length - 1)).toBeLessThan(0.05);
+});
+
+test('groups of draws are queued longest first, also those that are drawn later', async () => {
+  const known = await farmOf({ short: history(1), long: history(300) }, history(30)).history.read();
+  const ids = ['short', 'new', 'other', 'long'];
+  const draws = ids.map((instance_id, sequence) => ({
+    ...{ instance_id, image: 'i', sequence, stratum: 'all' as const, chance: 1 },
+  }));
+  const byId = new Map(ids.map((id) => [id, named(id)]));
+  const places = (opened: number) => placedDraws(draws, opened, byId, known).map(({ sequence }) => sequence);
+  expect(places(4)).toEqual([3, 1, 2, 0]);
+  expect(places(3)).toEqual([2, 0, 1, 0]);
 });

@@ -1,6 +1,7 @@
 /** Expects how long the rollouts of a run take, from the history of their instances: for the order of its groups, and for its forecast. */
 import {
   costOf,
+  type Draw,
   type Farm,
   type Instance,
   type KnownHistory,
@@ -49,15 +50,17 @@ export function longestFirst<T extends Named>(instances: readonly T[], known: Kn
 
 /**
  * Returns the instances in the order in which `record.order` queues them.
+ * @param known their history; absent: is read
  * @throws UnusableError of Redis
  */
 export async function inOrder<T extends Named>(
   farm: Pick<Farm, 'history'>,
   record: Pick<RunRecord, 'agent' | 'order'>,
   instances: readonly T[],
+  known?: KnownHistory,
 ): Promise<readonly T[]> {
   if (record.order === 'given' || instances.length < 2) return instances;
-  return longestFirst(instances, await farm.history.read(record.agent, instances));
+  return longestFirst(instances, known ?? (await farm.history.read(record.agent, instances)));
 }
 
 /**
@@ -78,19 +81,18 @@ export async function leadOf(
 }
 
 /**
- * Forecasts a run from the history of its instances and the live workers; undefined: the run draws its instances while it works.
+ * Forecasts a run from the history of its instances and the live workers; undefined: the run draws its instances while it works. Assumes
+ * that all slots of workers that claim are free for this run, and that the policy admits all rollouts.
  * @throws UnusableError of Redis
  */
 export async function forecastRun(
-  farm: Pick<Farm, 'history' | 'registry'>,
+  farm: Pick<Farm, 'registry'>,
   record: RunRecord,
   instances: readonly Named[],
+  known: KnownHistory,
 ): Promise<RunForecast | undefined> {
   if (record.until !== null) return undefined;
-  const [known, workers] = await Promise.all([
-    farm.history.read(record.agent, instances),
-    farm.registry.list(),
-  ]);
+  const workers = await farm.registry.list();
   const slots = workers.reduce((sum, { slots: own, paused }) => sum + (paused === null ? own : 0), 0);
   const ordered = record.order === 'longest' ? longestFirst(instances, known) : instances;
   const expected = ordered.flatMap((one) => expectedOf(known, one) ?? []);
@@ -109,6 +111,28 @@ export async function forecastRun(
     tokens,
     cost: tokens && price ? costOf(tokens, price) : null,
   };
+}
+
+/**
+ * Returns the draws of a run with their places in the queue: a group is queued behind the first groups that are expected to take longer, also
+ * when it is drawn later. @param opened number of groups that are open from the start
+ */
+export function placedDraws(
+  draws: readonly Draw[],
+  opened: number,
+  instances: ReadonlyMap<string, Named>,
+  known: KnownHistory,
+): Draw[] {
+  const expected = draws.map(({ instance_id: id }) => {
+    const instance = instances.get(id);
+    return instance ? (expectedOf(known, instance)?.seconds ?? 0) : 0;
+  });
+  const first = expected.slice(0, opened);
+  return draws.map((draw, at) => {
+    const seconds = expected[at] ?? 0;
+    const longer = first.filter((one, index) => one > seconds || (one === seconds && index < at));
+    return { ...draw, sequence: longer.length };
+  });
 }
 
 /** Throws UsageError for the plan of a run without a forecast. */

@@ -50,11 +50,18 @@ const PROMPTS: Kind<PromptSet> = {
 };
 
 const FILE = /\.(ya?ml|json)$/;
-const shippedIn = (folder: string): string[] =>
-  readdirSync(folder)
-    .filter((name) => FILE.test(name))
-    .map((name) => basename(name, extname(name)))
-    .sort();
+/** Names of the sets in a folder of this package, and their parsed files by path, which do not change while the process runs. */
+const folders = new Map<string, string[]>();
+const trees = new Map<string, unknown>();
+
+function shippedIn(folder: string): string[] {
+  const known = folders.get(folder);
+  if (known) return known;
+  const files = readdirSync(folder).filter((name) => FILE.test(name));
+  const names = files.map((name) => basename(name, extname(name))).sort();
+  folders.set(folder, names);
+  return names;
+}
 
 /**
  * Returns the toolsets of a setting: names or files with weights (`edit=0.5,own.yaml=0.5`), a set, or a list of them. Throws UsageError with
@@ -170,7 +177,8 @@ function readSet<T>(name: string, weight: string | undefined, kind: Kind<T>): T 
   const where = `${kind.flag}: ${name}`;
   let tree: unknown;
   try {
-    tree = parseYaml(readFileSync(path, 'utf8'));
+    tree = trees.get(path) ?? parseYaml(readFileSync(path, 'utf8'));
+    if (isShipped) trees.set(path, tree);
   } catch (error) {
     const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
     const hint = `no such file, and no set of this name comes with swefarm (${knownIn(kind).join(', ')})`;

@@ -1,16 +1,19 @@
 import {
   DEFAULT_POLICY,
+  type Draw,
   type Farm,
   followsPolicy,
   type Instance,
+  type KnownHistory,
   type RunRecord,
   rolloutId,
   SwefarmError,
   startedGroup,
+  startedGroups,
   UsageError,
 } from '@swefarm/shared';
 import { planDraws } from './draws/plan.ts';
-import { inOrder } from './forecast.ts';
+import { inOrder, placedDraws } from './forecast.ts';
 import { withShownPictures } from './pictures.ts';
 import { requireCountableCost } from './record.ts';
 
@@ -21,6 +24,8 @@ export type Submission = {
   patches?: ReadonlyMap<string, readonly string[]>;
   /** Rollouts that need not run, because an output already has their results. */
   done?: ReadonlySet<string>;
+  /** History of the instances, if the caller has read it. */
+  known?: KnownHistory | undefined;
 };
 
 export type Submitted = {
@@ -45,7 +50,7 @@ export async function submit(farm: Farm, submission: Submission, signal?: AbortS
   const shown = withShownPictures(record, submission.instances);
   if (record.until !== null)
     return await submitDraws(farm, record, { ...submission, instances: shown }, signal);
-  const instances = await inOrder(farm, record, shown);
+  const instances = await inOrder(farm, record, shown, submission.known);
   await farm.runs.create(record, instances, patchRecords(patches));
   const rollouts = rolloutIds(record, instances);
   // Rollouts whose results are in an output are not open in their group: otherwise maintenance would queue them.
@@ -62,9 +67,10 @@ export async function submit(farm: Farm, submission: Submission, signal?: AbortS
 async function submitDraws(
   farm: Farm,
   record: RunRecord,
-  { instances, patches, done }: Submission,
+  submission: Submission,
   signal?: AbortSignal,
 ): Promise<Submitted> {
+  const { done } = submission;
   const { run_id } = record;
   if (!(await farm.runs.exists(run_id))) {
     if (done && done.size > 0) {
@@ -73,7 +79,7 @@ async function submitDraws(
         { code: 'run_unknown' },
       );
     }
-    await createDrawn(farm, record, instances, patches);
+    await createDrawn(farm, record, submission);
   }
   const open = await farm.groups.open(run_id);
   await queueMissing(farm, record, open, signal);
@@ -83,16 +89,15 @@ async function submitDraws(
 async function createDrawn(
   farm: Farm,
   record: RunRecord,
-  instances: readonly Instance[],
-  patches: Submission['patches'],
+  { instances, patches, known: read }: Omit<Submission, 'record'>,
 ): Promise<void> {
   const { until, policy } = record;
   if (until === null) return;
   const families = until.curriculum && policy ? new Set(instances.map(({ family }) => family)) : [];
   const known = await Promise.all([...families].map((family) => policy && farm.passes.read(policy, family)));
   const plan = planDraws({ ...record, until }, instances, new Map(known.flatMap((own) => [...(own ?? [])])));
-  const draws = await farm.runs.storeDraws(record, plan.draws);
   const byId = new Map(instances.map((instance) => [instance.instance_id, instance]));
+  const draws = await farm.runs.storeDraws(record, await inQueue(farm, record, plan.draws, byId, read));
   const drawn = draws.flatMap(({ instance_id: id }) => byId.get(id) ?? []);
   const names = new Set(draws.map((draw) => draw.instance_id));
   const ofDrawn = new Map([...(patches ?? [])].filter(([id]) => names.has(id)));
@@ -101,6 +106,18 @@ async function createDrawn(
     drawn,
     patchRecords(ofDrawn),
   );
+}
+
+async function inQueue(
+  farm: Farm,
+  record: RunRecord,
+  draws: readonly Draw[],
+  byId: ReadonlyMap<string, Instance>,
+  read: KnownHistory | undefined,
+): Promise<readonly Draw[]> {
+  if (record.order === 'given') return draws;
+  const known = read ?? (await farm.history.read(record.agent, [...byId.values()]));
+  return placedDraws(draws, startedGroups(record, record.dataset.instances), byId, known);
 }
 
 /**

@@ -20,6 +20,8 @@ import type { AttemptServices, Judged, Task } from '../src/rollout/context.ts';
 import { factsOf } from '../src/rollout/facts.ts';
 import type { Threads } from '../src/threads/pool.ts';
 
+export { nextState } from '../src/admission/controller.ts';
+
 type Simulation = {
   slots: number;
   /** Called for an image that this worker does not have; resolves when the worker has the image. */

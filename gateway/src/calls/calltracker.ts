@@ -25,6 +25,7 @@ import type { CallIdentity } from './callidentity.ts';
 import type { OpenProbes } from './openprobes.ts';
 import type { CallerRun, OpenRuns } from './openruns.ts';
 import { PendingNotices } from './pendingnotices.ts';
+import { createTtlCache } from './ttlcache.ts';
 
 export type CallRollout = {
   callId: string;
@@ -40,6 +41,8 @@ type Search = { request: CallRequest; gateway: string; callerRun: CallerRun; ins
 
 const BEAT_MS = 1_000;
 const WAIT_MS = 250;
+/** Time for which the history of an instance is not read again. */
+const LEAD_MS = 60_000;
 /** Time after the answer in which a request with the same id gets the same rollout. */
 const NAMED_MS = 3600_000;
 /** Lifetime of a call's record after the longest wait of all callers. */
@@ -55,6 +58,7 @@ export class CallTracker {
   readonly #probes: OpenProbes;
   readonly #recordMs: number;
   readonly #notices = new PendingNotices();
+  readonly #leads = createTtlCache<Promise<number>>(LEAD_MS);
   /** The id of this gateway in Redis; null: the gateway is not registered. */
   #gateway: Promise<string> | null = null;
   #retired = false;
@@ -178,7 +182,7 @@ export class CallTracker {
     const policy = await this.#runs.ownPolicy(callerRun);
     this.#probes.begin(withEndpoints(run, policy), callerRun, instance);
     const opened = await quota.admit(callerRun.caller, 1, async () => {
-      const lead = await leadOf(farm, run, instance);
+      const lead = await this.#leadOf(run, instance);
       const { instance_id: id } = instance;
       const value = await farm.calls.open(request, gateway, run, id, this.#recordMs, { lead, policy });
       return { value, booked: value.status === 'opened' ? { ...run, rollouts: 0 } : null };
@@ -188,6 +192,17 @@ export class CallTracker {
     await farm.jobs.enqueue(run, [opened.rollout_id]);
     const { call_id: callId, rollout_id: rolloutId } = opened;
     return { callId, rolloutId, run: withEndpoints(run, policy), attached: false, startedAt: Date.now() };
+  }
+
+  /** Reads the history of an instance once a minute for all calls of its group. */
+  #leadOf(run: RunRecord, instance: Instance): Promise<number> {
+    const name = `${run.run_id} ${instance.instance_id}`;
+    const known = this.#leads.get(name);
+    if (known) return known;
+    const lead = leadOf(this.#deps.farm, run, instance);
+    this.#leads.set(name, lead);
+    lead.catch(() => this.#leads.delete(name));
+    return lead;
   }
 
   /** Throws Refusal 503 `calls_unread` during an automatic pause, and resumes the run after the pause. A manual pause refuses no call. */

@@ -109,7 +109,8 @@ export async function submitRun(deps: RouteDeps, request: SubmissionRequest) {
   const described = priced(deps, keyless);
   const stored = await farm.runs.get(runId);
   const isPlan = request.query.plan === 'true';
-  const forecast = isPlan || !stored ? await forecastRun(farm, described, instances) : undefined;
+  const known = isPlan || !stored ? await farm.history.read(described.agent, instances) : undefined;
+  const forecast = known && (await forecastRun(farm, described, instances, known));
   if (isPlan) return { forecast: namingFields(() => requireForecast(forecast)) };
   // The key is stored after the checks of the request, so that a bad request leaves no key in Redis.
   const record = await withKey(deps, { ...described, forecast }, caller, operator, run);
@@ -118,7 +119,7 @@ export async function submitRun(deps: RouteDeps, request: SubmissionRequest) {
   for (const warning of warnings) deps.log.warn({ caller: caller.name, run: runId }, warning);
   const rollouts = startedRollouts(record);
   const submitted = await quota.admit(caller, stored ? 0 : rollouts, async () => ({
-    value: await submit(farm, { record: stored ?? record, instances }, signal),
+    value: await submit(farm, { record: stored ?? record, instances, known }, signal),
     booked: { run_id: runId, rollouts },
   }));
   const { lease_seconds: lease } = request.body;

@@ -78,6 +78,36 @@ class FarmTest(unittest.TestCase):
 
 
 class SessionTest(unittest.TestCase):
+    def test_a_failed_submit_is_answered_and_the_last_one_ends_the_session(self):
+        answers = iter([{"state": "answered", "observation": "Tests failed: no"}, {"state": "ended", "end": "submitted"}])
+
+        def script(_, path, body):
+            return 200, {"session_id": "s1"} if path == "/v1/sessions" else next(answers)
+
+        async def drive(fake):
+            given = {**settings(fake), "agent": {"max_submits": 2}}
+            session = await open_session("r1", given, {"instance": INSTANCE})
+            self.assertEqual(await session.submit_for_feedback(), "Tests failed: no")
+            self.assertIsNone(session.over)
+            self.assertEqual(await session.submit_for_feedback(), "Submitted.")
+            self.assertIsNotNone(session.over)
+
+        with FakeFarm(script) as fake:
+            asyncio.run(drive(fake))
+            self.assertEqual(fake.asked[0][2]["agent"], {"max_submits": 2})
+
+    def test_a_session_that_ended_otherwise_is_no_submit(self):
+        def script(_, path, body):
+            return 200, {"session_id": "s1"} if path == "/v1/sessions" else {"state": "ended", "end": "time_limit"}
+
+        async def drive(fake):
+            session = await open_session("r1", settings(fake), {"instance": INSTANCE})
+            with self.assertRaisesRegex(SessionOver, "time_limit"):
+                await session.submit_for_feedback()
+
+        with FakeFarm(script) as fake:
+            asyncio.run(drive(fake))
+
     def test_commands_are_numbered_and_a_wait_is_repeated(self):
         waits = iter([True, False, False])
 

@@ -72,10 +72,11 @@ export async function checkOnFarm(
   { isNew, signal }: { isNew: boolean; signal: AbortSignal },
 ): Promise<PreparedRun> {
   const { instances } = prepared.dataset;
-  const record = isNew
+  const known = isNew ? await farm.history.read(prepared.record.agent, instances) : undefined;
+  const record = known
     ? {
         ...(await withDeadline(prepared.record, o.run.deadline, farm)),
-        forecast: await forecastRun(farm, prepared.record, instances),
+        forecast: await forecastRun(farm, prepared.record, instances, known),
       }
     : prepared.record;
   await requireFitEndpoints(farm, {
@@ -90,7 +91,7 @@ export async function checkOnFarm(
   for (const warning of [...(idle ? [idle] : []), ...weightWarnings(record.reward.weights)])
     printStatus(`swefarm: ${warning}`);
   await storeApiKey(farm, config, prepared);
-  return { ...prepared, record };
+  return { ...prepared, record, known };
 }
 
 export type DatasetWork = {
@@ -104,7 +105,7 @@ export type DatasetWork = {
 /** Opens the output, queues the missing rollouts, collects the results and, also after an error, prints a summary. */
 export async function runDataset(
   { o, again }: DatasetRun,
-  { record, dataset, patches, minGroup }: PreparedRun,
+  { record, dataset, patches, minGroup, known }: PreparedRun,
   { farm, config, stateDir }: Pick<Home, 'farm' | 'config' | 'stateDir'>,
   { path, stop, workers, outputLines, resumeHint }: DatasetWork,
 ): Promise<ExitCode> {
@@ -130,7 +131,7 @@ export async function runDataset(
       outputLines: outputLines(output),
     });
   try {
-    const shared = { farm, config, record, patches, output, stop, workers };
+    const shared = { farm, config, record, patches, known, output, stop, workers };
     return await end(await runSession({ ...shared, ...collection, copyArtifactsTo: o.copyArtifacts }));
   } catch (error) {
     await end({ complete: false, unreadable: [] });

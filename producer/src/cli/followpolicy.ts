@@ -109,8 +109,8 @@ async function validate(following: Following, versions: readonly string[], versi
   return true;
 }
 
-const submissionOf = ({ record, dataset: { instances }, patches }: PreparedRun) => ({
-  ...{ record, instances },
+const submissionOf = ({ record, dataset: { instances }, patches, known }: PreparedRun) => ({
+  ...{ record, instances, known },
   ...(patches ? { patches } : {}),
 });
 

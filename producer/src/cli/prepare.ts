@@ -16,6 +16,7 @@ import type { ProducerConfig } from '@swefarm/shared';
 import {
   AGENTS,
   type Farm,
+  type KnownHistory,
   originsOf,
   type PolicyKey,
   type RunRecord,
@@ -38,6 +39,8 @@ export type PreparedRun = {
   apiKey: PolicyKey | null;
   /** Minimum number of judged rollouts in a group: the value of this command, else of the stored run. */
   minGroup: number | undefined;
+  /** History of the instances; absent: was not read. */
+  known?: KnownHistory | undefined;
 };
 
 /** Reads and checks flags, files and rows without changing anything. Throws UsageError. */

@@ -1,5 +1,5 @@
 /** Queues the missing rollouts of a run, collects the results and shows the progress. */
-import { rolloutIds, submit, workerWarnings } from '@swefarm/runs';
+import { rolloutIds, type Submission, submit, workerWarnings } from '@swefarm/runs';
 import {
   asksPolicy,
   type Farm,
@@ -27,6 +27,7 @@ export type OpenRun = Omit<CollectOptions, 'runId' | 'growing' | 'patienceMs' | 
 export type Session = OpenRun & {
   instances: readonly Instance[];
   patches?: ReadonlyMap<string, readonly string[]> | undefined;
+  known?: Submission['known'];
   workers: LocalWorkers;
   stop: Stop;
 };
@@ -45,7 +46,7 @@ export async function warnOfWorkers(
 
 /** Starts workers, queues the missing rollouts and collects results until all exist or a signal arrives. Throws if no worker can run. */
 export async function runSession(session: Session): Promise<Collected> {
-  const { farm, output, record, instances, patches, stop } = session;
+  const { farm, output, record, instances, patches, known, stop } = session;
   const open = new Set([...session.rollouts].filter((id) => !output.lines.has(id)));
   const draws = record.until !== null;
   if (open.size === 0 && !session.feed && !draws) return { complete: true, unreadable: [] };
@@ -70,7 +71,7 @@ export async function runSession(session: Session): Promise<Collected> {
   });
   let broken = true;
   try {
-    await submit(farm, { record, instances, done, ...(patches ? { patches } : {}) }, stop.draining);
+    await submit(farm, { record, instances, done, known, ...(patches ? { patches } : {}) }, stop.draining);
     const hasTurns = asksPolicy(record.agent.type) || record.agent.type === 'external';
     const followed = {
       words: { resolved: true, turns: hasTurns },

@@ -87,7 +87,9 @@ async function runSubmit(given: SubmitValues, stop: Stop): Promise<ExitCode> {
   for (const warning of farm.warnings) printStatus(`swefarm: ${warning}`);
   const read = first ?? (await prepareRun(o, config, await recordOf(farm, runId), signal));
   if (o.plan) {
-    const forecast = requireForecast(await forecastRun(farm, read.record, read.dataset.instances));
+    const { instances } = read.dataset;
+    const known = await farm.history.read(read.record.agent, instances);
+    const forecast = requireForecast(await forecastRun(farm, read.record, instances, known));
     await print(process.stdout.isTTY ? renderForecast(forecast) : JSON.stringify(forecast));
     return EXIT.allJudged;
   }
@@ -117,12 +119,16 @@ async function recordOf(farm: Farm, runId = ''): Promise<RunRecord> {
 async function submitOnly(
   farm: Farm,
   o: SubmitValues,
-  { record, dataset, patches }: PreparedRun,
+  { record, dataset, patches, known }: PreparedRun,
   signal: AbortSignal,
 ): Promise<ExitCode> {
   const instances = await orderOf(o, dataset.instances);
   await warnOfWorkers({ farm, record, instances }, NO_WORKERS);
-  const submitted = await queueRun(farm, { record, instances, ...(patches ? { patches } : {}) }, signal);
+  const submitted = await queueRun(
+    farm,
+    { record, instances, known, ...(patches ? { patches } : {}) },
+    signal,
+  );
   await printSubmitted(submitted, farm.address, o.tag);
   return EXIT.allJudged;
 }

@@ -20,7 +20,7 @@ const ended = (seconds: number, completion: number) => ({
 test('a forecast has time with bounds, tokens, cost and the instances without history', () => {
   expect(renderForecast(FORECAST).split('\n')).toEqual([
     '512 rollouts of 32 instances, 3 without history on this farm (counted as the others of their family)',
-    'time on 64 slots: 41 min (9 in 10 simulated runs: 38 min to 47 min); no order is faster than 36 min',
+    'time on 64 slots, if all are free and the policy admits all: 41 min (9 in 10 simulated runs: 38 min to 47 min); no order is faster than 36 min',
     'tokens: 12.3 M of prompts, 45 k sampled',
     'cost: $4.20',
   ]);

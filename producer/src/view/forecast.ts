@@ -10,7 +10,7 @@ export function renderForecast({ rollouts, instances, unknown, slots, ...of }: R
         ? `, ${unknown} without history on this farm (counted as the others of their family)`
         : ''),
     of.seconds
-      ? `time on ${slots} slots: ${duration(of.seconds.expected)} (9 in 10 simulated runs: ${duration(of.seconds.low)} to ${duration(of.seconds.high)}); ` +
+      ? `time on ${slots} slots, if all are free and the policy admits all: ${duration(of.seconds.expected)} (9 in 10 simulated runs: ${duration(of.seconds.low)} to ${duration(of.seconds.high)}); ` +
         `no order is faster than ${duration(of.seconds.ideal)}`
       : `time: unknown, ${slots === 0 ? 'no worker claims rollouts' : 'no rollout of this agent was judged on this farm in 30 days'}`,
     ...(of.tokens ? [tokensOf(of.tokens)] : []),

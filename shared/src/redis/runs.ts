@@ -101,14 +101,15 @@ export class Runs extends Part {
     return blob === null ? null : (await decompress(blob)).toString('utf8');
   }
 
-  /** Stores the planned draws of a run with `until`, and returns them, or the plan that an earlier or concurrent submit stored. */
+  /** Stores the planned draws of a run with `until`, whose sequences count groups, and returns them, or the plan that an earlier or concurrent submit stored. */
   async storeDraws(
     { run_id, ttl, kind, until, group_size, dataset }: RunRecord,
     plan: readonly Draw[],
   ): Promise<Draw[]> {
     const of = this.keys.run(run_id);
     const first = await firstSequence(this.store, kind);
-    const texts = plan.map((draw, at) => JSON.stringify({ ...draw, sequence: first + at * group_size }));
+    const placed = plan.map((draw) => ({ ...draw, sequence: first + draw.sequence * group_size }));
+    const texts = placed.map((draw) => JSON.stringify(draw));
     const opened = startedGroups({ until }, dataset.instances);
     await this.#storeDraws([of.draws, of.counts], [ttl, opened, ...texts]);
     return await this.draws(run_id);
@@ -176,6 +177,8 @@ export class Runs extends Part {
     let sequence = await firstSequence(this.store, record.kind);
     const opened =
       record.until === null ? Number.POSITIVE_INFINITY : startedGroups(record, record.dataset.instances);
+    const draws = record.until === null ? [] : await this.draws(record.run_id);
+    const drawn = new Map(draws.map((draw) => [draw.instance_id, draw.sequence]));
     let count = 0;
     let at = 0;
     for await (const batch of batches(instances)) {
@@ -189,7 +192,7 @@ export class Runs extends Part {
         if (at++ >= opened) continue;
         write.hsetnx(of.groups, `${instance_id} left`, size);
         write.hsetnx(of.groups, `${instance_id} size`, size);
-        write.hsetnx(of.groups, `${instance_id} sequence`, sequence);
+        write.hsetnx(of.groups, `${instance_id} sequence`, drawn.get(instance_id) ?? sequence);
         write.hsetnx(of.groups, `${instance_id} image`, image);
         sequence += record.group_size;
       }

@@ -36,7 +36,7 @@ export function createVersions(
       const { start, end } = versionsNow();
       // Only a stream shows how many tokens had arrived when the trainer announced new weights.
       const isSplit = start !== end && head?.streamed === true && start === announced?.version;
-      const whole = [{ version: start === end ? end : null, tokens }];
+      const whole = [wholeSpan({ start, end, tokens })];
       return { start, end, tokens, spans: (isSplit && split?.spans(tokens, end)) || whole };
     };
     const endSplit = () => split?.[Symbol.dispose]();
@@ -55,11 +55,13 @@ export function createVersions(
         if (latest.version !== null) reported = latest.version;
       },
       /** Begins the answer with parts that an earlier attempt received. */
-      resume: (begun: readonly Part[]) => void parts.push(...begun),
+      resume: (begun: readonly BegunPart[]) =>
+        void parts.push(...begun.map((part) => ({ ...part, spans: [wholeSpan(part)] }))),
       /** Returns the parts of an answer that has so many tokens and is not complete. */
-      partsOf(tokens: number): Part[] {
+      partsOf(tokens: number): BegunPart[] {
         const rest = tokens - parts.reduce((sum, part) => sum + part.tokens, 0);
-        return rest > 0 ? [...parts, { ...versionsOf(announced, head, known()), tokens: rest }] : [...parts];
+        const all = rest > 0 ? [...parts, { ...versionsNow(), tokens: rest }] : parts;
+        return all.map(({ start, end, tokens: own }) => ({ start, end, tokens: own }));
       },
       /** Reports that the request was interrupted after this many usable tokens. */
       onBroken(tokens: number): void {
@@ -88,8 +90,15 @@ function versionsOf(announced: Announced, head: AnswerHead | null, known: string
   return { start, end };
 }
 
+/** The tokens of one request. */
+type BegunPart = StartAndEnd & { tokens: number };
 /** `spans`: the tokens of one request by version; the version is null where the weights changed. */
-type Part = StartAndEnd & { tokens: number; spans: Span[] };
+type Part = BegunPart & { spans: Span[] };
+
+const wholeSpan = ({ start, end, tokens }: BegunPart): Span => ({
+  version: start === end ? end : null,
+  tokens,
+});
 
 function withSpans(interrupted: readonly Part[], last: Part): AnswerVersions {
   // If the last request returned no tokens, the answer was complete before that request.

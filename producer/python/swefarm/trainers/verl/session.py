@@ -18,6 +18,9 @@ from swefarm.hearts import Hearts
 LEASE_S = 60.0
 #: Longest wait of one call in seconds. The call is then repeated.
 WAIT_S = 60.0
+#: A command that submits the tree. With ``agent.max_submits`` above 1 the farm judges it, and its observation is the feedback.
+SUBMIT_COMMAND = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+SUBMITTED = "Submitted."
 #: Identifies this process, because request ids may repeat after a restart of the trainer.
 _PROCESS = uuid.uuid4().hex[:12]
 
@@ -61,6 +64,15 @@ class Session:
             await in_thread(lambda: self.farm.call("POST", f"{self._path}/submit", {"wait_s": 0}))
             self.over = "The solution is submitted; no more commands run."
             hearts.forget(self.session_id)
+
+    async def submit_for_feedback(self) -> str:
+        """Submits the tree and waits for the tests. Returns why they failed, or SUBMITTED if they passed or no submit is left."""
+        try:
+            return str((await self.run(SUBMIT_COMMAND))["observation"])
+        except SessionOver as over:
+            if "(submitted)" not in str(over):
+                raise
+            return SUBMITTED
 
     @property
     def _path(self) -> str:

@@ -13,7 +13,7 @@ from verl.tools.schemas import ToolResponse
 
 from swefarm.farm import FarmError, FarmRefusal
 from swefarm.trainers.verl.dryrun import open_dry_session
-from swefarm.trainers.verl.session import SessionOver, hearts, open_session, plain
+from swefarm.trainers.verl.session import SUBMITTED, SessionOver, hearts, open_session, plain
 
 logger = logging.getLogger(__name__)
 
@@ -97,8 +97,11 @@ class BashTool(_SessionTool):
 
 
 class SubmitTool(_SessionTool):
-    """Submits the tree. compute_score fetches the verdict later."""
+    """Submits the tree. compute_score fetches the verdict later. With ``agent.max_submits`` the model reads why the tests failed."""
 
     async def _act(self, session: Any, parameters: dict[str, Any]) -> str:
+        settings = self.config.get("agent") or {}
+        if int(settings.get("max_submits") or 1) > 1 and not self.config.get("dry_run"):
+            return await session.submit_for_feedback()
         await session.submit()
-        return "Submitted."
+        return SUBMITTED
