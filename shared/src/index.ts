@@ -30,7 +30,7 @@ export {
 export { nearest } from './config/nearest.ts';
 export { RUNTIME_NAMES, RUNTIMES, type RuntimeName } from './config/runtimes.ts';
 export { parseBytes } from './config/schema.ts';
-export { parseYaml } from './config/yaml.ts';
+export { parseYaml, readYaml } from './config/yaml.ts';
 export { errorMessage, SwefarmError, UnusableError, UsageError, withoutMiddle } from './failures/errors.ts';
 export {
   FAILURE_CLASSES,
