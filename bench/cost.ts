@@ -10,7 +10,7 @@ import {
   type Policy,
   runSolved,
   startPolicy,
-  startWorker,
+  startWarm,
 } from './farm.ts';
 import { runFloor } from './floor.ts';
 import { skippedLines, table } from './print.ts';
@@ -95,13 +95,8 @@ export async function measureCost(subject: Subject, size: CostSize): Promise<Cos
 async function measureCells(setting: Setting, usable: readonly RuntimeName[]): Promise<CostCell[]> {
   const { subject, environment, policy, size } = setting;
   await using stack = new AsyncDisposableStack();
-  const workers = new Map<RuntimeName, BenchWorker>();
-  for (const name of usable) {
-    const worker = stack.use(await startWorker(environment, name, size.parallel));
-    workers.set(name, worker);
-    // Warm-up: prepares the image, starts threads, and lets V8 compile hot code.
-    await runSolved(worker, subject.instance, size.parallel, { policy, graded: true });
-  }
+  const warmed = { instance: subject.instance, policy };
+  const workers = await startWarm(environment, usable, size.parallel, warmed, stack);
   const cells: CostCell[] = [];
   for (const graded of [false, true])
     for (const who of ['floor', ...usable] as const) {

@@ -54,7 +54,6 @@ export async function measureEval({ each, workers }: EvalSize, reps: number): Pr
   }
 }
 
-/** Measures one command for all families. */
 async function measureAll(setting: Setting, corpus: Corpus, reps: number): Promise<FamilyCell> {
   const made = corpus.families.flatMap((family) => family.made);
   const seconds: number[] = [];

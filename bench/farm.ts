@@ -103,6 +103,23 @@ export async function startWorker(
   };
 }
 
+/** Starts a worker of each runtime, and warms it: its first rollouts prepare the image, start threads and compile hot code. */
+export async function startWarm(
+  environment: BenchEnvironment,
+  runtimes: readonly RuntimeName[],
+  parallel: number,
+  { instance, policy }: { instance: Instance; policy: { url: string } },
+  stack: AsyncDisposableStack,
+): Promise<Map<RuntimeName, BenchWorker>> {
+  const workers = new Map<RuntimeName, BenchWorker>();
+  for (const name of runtimes) {
+    const worker = stack.use(await startWorker(environment, name, parallel));
+    workers.set(name, worker);
+    await runSolved(worker, instance, parallel, { policy, graded: true });
+  }
+  return workers;
+}
+
 export type Batch = { seconds: number; results: Result[] };
 
 /** Submits `count` rollouts of one instance and waits for all: seconds from before the submit to the last commit, by Redis. */

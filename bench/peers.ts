@@ -1,9 +1,8 @@
 /** Measures the farm and mini-swe-agent alternately, with the same image, commands, scripted model and machine. */
-import type { RuntimeName } from '@swefarm/shared';
-import { runSolved, startWorker } from './farm.ts';
+import { runSolved, startWarm } from './farm.ts';
 import { machineCpuSeconds } from './machine.ts';
 import { openMiniSweAgent } from './peers/miniswe.ts';
-import { openScene, type Scene } from './peers/scene.ts';
+import { openScene } from './peers/scene.ts';
 import { skippedLines, table } from './print.ts';
 import type { RolloutsSize } from './rollouts.ts';
 import { type Skipped, usableRuntimes } from './sandbox.ts';
@@ -43,7 +42,13 @@ export async function measurePeers(
   for (const size of sizes) {
     await using workers = new AsyncDisposableStack();
     const peers: Peer[] = [...mini];
-    for (const name of usable) peers.push(...(await openOurs(scene, name, size.parallel, workers)));
+    const { environment, instance, policy } = scene;
+    for (const [name, worker] of await startWarm(environment, usable, size.parallel, scene, workers))
+      for (const graded of [false, true]) {
+        const run = async (count: number): Promise<number> =>
+          (await runSolved(worker, instance, count, { policy, graded })).seconds;
+        peers.push({ name: `swefarm, ${name}`, graded, run });
+      }
     const measured = peers.map(({ name, graded }): PeerCell => {
       return { ...size, peer: name, graded, per_minute: [], cpu_seconds: [] };
     });
@@ -59,24 +64,6 @@ export async function measurePeers(
     cells.push(...measured.filter(({ per_minute }) => per_minute.length > 0));
   }
   return { reps, cells, skipped };
-}
-
-/** Starts a worker, which is not measured. The first rollouts prepare the image and start threads. */
-async function openOurs(
-  { environment, instance, policy }: Scene,
-  runtime: RuntimeName,
-  parallel: number,
-  stack: AsyncDisposableStack,
-): Promise<Peer[]> {
-  const worker = stack.use(await startWorker(environment, runtime, parallel));
-  const batch = async (graded: boolean, count: number): Promise<number> =>
-    (await runSolved(worker, instance, count, { policy, graded })).seconds;
-  await batch(true, parallel);
-  return [false, true].map((graded) => ({
-    name: `swefarm, ${runtime}`,
-    graded,
-    run: (count) => batch(graded, count),
-  }));
 }
 
 async function measureOne({ run }: Peer, cell: PeerCell, rep: number): Promise<void> {

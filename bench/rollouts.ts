@@ -13,7 +13,7 @@ import {
   type Policy,
   runSolved,
   startPolicy,
-  startWorker,
+  startWarm,
 } from './farm.ts';
 import { runFloor } from './floor.ts';
 import { type Skipped, usableRuntimes } from './sandbox.ts';
@@ -70,12 +70,8 @@ type Setting = {
 async function measureSize(setting: Setting): Promise<RolloutsCell[]> {
   const { subject, environment, policy, usable, size, reps } = setting;
   await using stack = new AsyncDisposableStack();
-  const workers = new Map<RuntimeName, BenchWorker>();
-  for (const name of usable)
-    workers.set(name, stack.use(await startWorker(environment, name, size.parallel)));
-  // Warm-up: prepares images, starts threads, fills caches.
-  for (const worker of workers.values())
-    await runSolved(worker, subject.instance, size.parallel, { policy, graded: true });
+  const warmed = { instance: subject.instance, policy };
+  const workers = await startWarm(environment, usable, size.parallel, warmed, stack);
   const cells = [false, true].map((graded) => newCell(size, graded));
   const order: Who[] = ['floor', ...(usable as Who[])];
   for (let rep = 0; rep < reps; rep++) {

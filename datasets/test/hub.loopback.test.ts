@@ -139,7 +139,6 @@ test('the token goes to the hub and never to the host of a redirect', async () =
   expect(requests.filter(({ at }) => at === 'store').map(({ token }) => token)).toEqual([undefined]);
 });
 
-/** Returns the size of the partial file in bytes. */
 const partSize = (file: string): number => {
   const part = readdirSync(dirname(file)).find((name) => name.endsWith('.part'));
   return part === undefined ? 0 : statSync(join(dirname(file), part)).size;

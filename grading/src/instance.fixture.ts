@@ -31,7 +31,6 @@ export const GOLD = `diff --git a/src/crate.py b/src/crate.py
 +LIMIT = 10
 `;
 
-/** A patch that adds a file. */
 export const adds = (path: string, ...lines: string[]): string =>
   `diff --git a/${path} b/${path}\nnew file mode 100644\n--- /dev/null\n+++ b/${path}\n@@ -0,0 +1,${lines.length} @@\n${lines.map((line) => `+${line}\n`).join('')}`;
 

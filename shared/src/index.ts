@@ -33,7 +33,7 @@ export {
 export { nearest } from './config/nearest.ts';
 export { RUNTIME_NAMES, RUNTIMES, type RuntimeName } from './config/runtimes.ts';
 export { parseBytes } from './config/schema.ts';
-export { parseYaml, parseYamlLines } from './config/yaml.ts';
+export { parseYaml, parseYamlLines, readYaml } from './config/yaml.ts';
 export { errorMessage, SwefarmError, UnusableError, UsageError, withoutMiddle } from './failures/errors.ts';
 export {
   FAILURE_CLASSES,

@@ -42,7 +42,6 @@ export type FarmSize = {
   concurrency: number;
   /** Whether `swefarm redis` leads Redis, with a standby. */
   led: boolean;
-  /** Delay of each answer of the policy in ms. */
   policyDelayMs: number;
 };
 

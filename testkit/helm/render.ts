@@ -18,7 +18,6 @@ export function toolsOf(...parts: string[]): string | null {
 export const NO_TOOLS =
   'Helm or Kubernetes is not built on this machine: npm run ci:kubernetes builds it and runs this';
 
-/** Returns the names of the sets of values in sets/. */
 export const setNames = (): string[] => readdirSync(SETS).map((name) => name.replace(/\.yaml$/, ''));
 export const setPath = (name: string): string => join(SETS, `${name}.yaml`);
 

@@ -42,7 +42,6 @@ export const WORKSPACES: readonly string[] = JSON.parse(
 ).workspaces;
 const TESTS = /\.(test|fixture)\.tsx?$|^\w+\/test\/|^(testkit|bench)\//;
 
-/** Reads the tree of this repository. */
 export const readRepository = (): TreeFile[] =>
   readTree(
     ROOT,

@@ -107,5 +107,4 @@ export async function rollOut(machine: Machine, trial: Trial = {}) {
   };
 }
 
-/** Requests that the scripted policy answered. */
 export const answered = (server: ScriptedPolicy): number => server.stats().answered;

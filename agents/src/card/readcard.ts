@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { AgentCard, errorMessage, nearest, parseYaml, UsageError } from '@swefarm/shared';
+import { AgentCard, nearest, readYaml, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 import { problemsOf } from './check.ts';
 
@@ -43,22 +43,13 @@ export function lockPath(cardPath: string): string | null {
  * @throws UsageError with file, field and expectation of each problem
  */
 export function readCard(path: string): AgentCard {
-  const card = parseCard(`card ${path}`, parseText(path));
+  const card = parseCard(`card ${path}`, readYaml(path, `card ${path}`));
   const lock = lockPath(path);
   if (lock === null) return card;
   const digest = createHash('sha256').update(readFileSync(lock)).digest('hex');
   if (card.bundle.lock !== null && card.bundle.lock !== digest)
     throw new UsageError(`card ${path}: bundle.lock: ${lock} has sha256 ${digest}; remove the field`);
   return { ...card, bundle: { ...card.bundle, lock: digest } };
-}
-
-function parseText(path: string): unknown {
-  try {
-    return parseYaml(readFileSync(path, 'utf8'));
-  } catch (error) {
-    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
-    throw new UsageError(`card ${path}: ${missing ? 'no such file' : errorMessage(error)}`, { cause: error });
-  }
 }
 
 /** Checks a card that was parsed. `where` is the start of the error. Throws UsageError. */

@@ -100,7 +100,7 @@ async function fetchRest(
 }
 
 /** Whether the error comes from the local file system, so that a retry is useless. */
-export const isLocal = (error: unknown): boolean =>
+const isLocal = (error: unknown): boolean =>
   /^(ENOSPC|EACCES|EPERM|EROFS|EDQUOT|ENOTDIR|EISDIR)$/.test(String((error as NodeJS.ErrnoException).code));
 
 /** Returns the size of a file in bytes; 0 if the file does not exist. */

@@ -2,8 +2,7 @@
  * Reads the datasets in a configuration of NeMo Gym (`DatasetConfig` in nemo_gym/config_types.py): entries of a list `datasets` with
  * `jsonl_fpath` and, as source, `huggingface_identifier: {repo_id, artifact_fpath}` or `gitlab_identifier`.
  */
-import { readFileSync } from 'node:fs';
-import { parseYaml, UsageError } from '@swefarm/shared';
+import { readYaml, UsageError } from '@swefarm/shared';
 
 export type GymDataset = {
   name: string;
@@ -20,15 +19,7 @@ const asTree = (value: unknown): Tree =>
 
 /** Finds the lists `datasets` at any depth of a configuration. Throws UsageError if the file is unreadable or has no datasets. */
 export function readGymDatasets(path: string): GymDataset[] {
-  let tree: unknown;
-  try {
-    tree = parseYaml(readFileSync(path, 'utf8'));
-  } catch (error) {
-    throw new UsageError(`--gym-config ${path}: cannot be read: ${(error as Error).message}`, {
-      cause: error,
-    });
-  }
-  const found = [...entriesIn(tree)].map(gymDataset);
+  const found = [...entriesIn(readYaml(path, `--gym-config ${path}: cannot be read`))].map(gymDataset);
   if (found.length > 0) return found;
   throw new UsageError(
     `--gym-config ${path}: has no datasets with a jsonl_fpath; is it a configuration of NeMo Gym?`,

@@ -10,7 +10,6 @@ import {
   retry,
   UsageError,
 } from '@swefarm/shared';
-import { isLocal } from '../hub/download.ts';
 import {
   openPictureFolder,
   PICTURE_LIST,
@@ -93,6 +92,10 @@ async function listOf(folder: string): Promise<PictureLine[]> {
 
 const jsonLines = (lines: Iterable<PictureLine>): string =>
   Array.from(lines, (line) => `${JSON.stringify(line)}\n`).join('');
+
+/** Whether the error comes from the local file system. */
+const isLocal = (error: unknown): boolean =>
+  /^(ENOSPC|EACCES|EPERM|EROFS|EDQUOT|ENOTDIR|EISDIR)$/.test(String((error as NodeJS.ErrnoException).code));
 
 /** Thrown for an HTTP status after which a retry may succeed. */
 class PassingError extends Error {

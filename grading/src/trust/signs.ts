@@ -34,7 +34,6 @@ const LINK = /^new (?:file )?mode 120000$/m;
 /** Files of code in all supported languages. */
 const CODE =
   /\.(?:py|pyx|pyi|[cm]?[jt]sx?|vue|svelte|coffee|go|rs|java|kts?|groovy|scala|cs|fs|rb|php|phtml|inc|c|cc|cpp|cxx|h|hpp|mm?|swift|dart|exs?|erl|hs|mli?|clj[cs]?|jl|r|R|p[lm]|t|lua|tcl)$/;
-/** Folders of the packages of test runners. */
 const RUNNER_FOLDERS =
   /(^|\/)(?:_?pytest|pytest_\w+|pluggy|iniconfig|attrs?|packaging|exceptiongroup|tomli|xdist|execnet|coverage|nose2?|unittest2?|doctest|mock|hypothesis|tox|testtools|trial|mocha|jest[\w-]*|vitest|jasmine[\w-]*|chai|testify|gomega|junit[\w-]*|surefire[\w-]*)\//;
 /** Repositories of test runners and of their parts. */

@@ -147,7 +147,7 @@ async function partsOf(
     throw new UsageError('name output files or runs, or give --recipe FILE');
   }
   if (recipe === undefined) return { names: results, shares: undefined };
-  const { parts } = await readRecipe(recipe);
+  const { parts } = readRecipe(recipe);
   const shares = {
     partOf: parts.flatMap(({ results: own }, part) => own.map(() => part)),
     shares: parts.map(({ share }) => share),

@@ -12,7 +12,6 @@ export type History = {
   readonly length: number;
   /** The answer of the policy that the last message is; null: the message is the agent's own. */
   readonly answer: Answer | null;
-  /** The last answer of the policy in the history. */
   readonly lastAnswer: Answer | null;
   readonly after: History[];
   /** The requests that asked for an answer to exactly these messages. */
@@ -24,7 +23,6 @@ export type Sign = 'subagent' | 'summary' | 'foreign' | null;
 
 /** A request that the policy answers. */
 export type Asked = {
-  /** Id of the answer. */
   readonly id: string;
   /** Number of the request among those that the policy answers, from 1. */
   readonly number: number;

@@ -8,11 +8,9 @@ export const RECORDED_CARD = card(
   { branches: { subagent: [{ header: 'x-claude-code-agent-id' }, { header: 'x-parent-session-id' }] } },
 );
 
-/** Returns id, kind, origin and number of turns of a line. */
 export const summaryOf = ({ id, kind, from, turns }: Line): string =>
   [id, kind, ...(from ? [`after ${from.line}+${from.turns}`] : []), turns.length].join(' ');
 
-/** The lines of each recorded run. */
 export const RECORDED_LINES: Record<string, string[]> = {
   'claude-code-bare': ['L1 main 6'],
   'claude-code-compaction': ['L1 main 9', 'L2 summary after L1+8 1', 'L3 main 6'],

@@ -116,7 +116,7 @@ describe('errors name source, problem and remedy', () => {
   test('files that are no mapping, missing or broken are refused', () => {
     expect(message(() => loadConfig('worker', { env: {}, file: file('- 1') }))).toMatch(/expected a mapping/);
     expect(message(() => loadConfig('worker', { env: {}, file: join(dir, 'no.yaml') }))).toMatch(
-      /no\.yaml: ENOENT/,
+      /no\.yaml: no such file/,
     );
     expect(message(() => loadConfig('worker', { env: {}, file: file('a: [') }))).toMatch(/swefarm\.yaml/);
   });

@@ -1,6 +1,5 @@
 /** Loads the configuration from file, environment and flags (later ones win) into one frozen object. */
-import { readFileSync } from 'node:fs';
-import { errorMessage, UsageError } from '../failures/errors.ts';
+import { UsageError } from '../failures/errors.ts';
 import { Secret } from '../security/secret.ts';
 import {
   ALL_KEYS,
@@ -13,7 +12,7 @@ import {
   type WorkerConfig,
 } from './keys.ts';
 import { nearest } from './nearest.ts';
-import { parseYaml } from './yaml.ts';
+import { readYaml } from './yaml.ts';
 
 export type { CommonConfig, ConfigRole, Environment, ProducerConfig, WorkerConfig } from './keys.ts';
 
@@ -72,12 +71,7 @@ function messagesOf(issue: Issue): string[] {
 }
 
 function fromFile(path: string): [string, Given][] {
-  let parsed: unknown;
-  try {
-    parsed = parseYaml(readFileSync(path, 'utf8'));
-  } catch (error) {
-    throw new UsageError(`configuration file ${path}: ${errorMessage(error)}`, { cause: error });
-  }
+  const parsed = readYaml(path, `configuration file ${path}`);
   if (parsed === null || parsed === undefined) return [];
   if (typeof parsed !== 'object' || Array.isArray(parsed)) {
     throw new UsageError(`configuration file ${path}: expected a mapping of keys to values`);

@@ -4,7 +4,6 @@ import { allRunKeys, type Keys } from '../../src/redis/keys.ts';
 
 export type KeyCopy = ReadonlyMap<string, { value: Buffer; lifeMs: number }>;
 
-/** Returns the keys of the run and of its artifacts, and the accounts of artifacts. */
 async function namesOf(redis: Redis, keys: Keys, runId: string): Promise<string[]> {
   const artifacts = await redis.smembers(keys.run(runId).artifacts);
   const books = [keys.artifactBytes, keys.artifactExpiry, keys.artifactUsed];

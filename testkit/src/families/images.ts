@@ -9,7 +9,6 @@ type Base = Pick<BuiltExamples['examples'][number], 'tree'> & { image: string };
 
 type Made = {
   runtime: 'docker' | 'rootfs';
-  /** Name of the image in the engine. */
   name: string;
   /** Name of the repository's folder in `folder` and at the root of the image; default: `testbed`. */
   inside?: string;

@@ -18,7 +18,6 @@ export type ExampleInstance = {
 type Given = Awaited<ReturnType<typeof buildExamples>>['rows'][number];
 type Form = {
   id: string;
-  /** Path of the repository in the image. */
   workdir: string;
   /** PATH with the environment's programs, for images that do not activate the environment. */
   path?: string;

@@ -16,7 +16,6 @@ export const apptainerPresent = (): boolean => spawnSync('apptainer', ['--versio
 /** Verdicts by agent, in the order of the dataset. */
 export type Verdicts = Record<'golden' | 'noop', (boolean | null)[]>;
 
-/** Returns the image name of an example. */
 const imageOf = (id: string): string => `swefarm/example.${id}:latest`;
 
 /** Builds the examples in a folder that every user may enter. */

@@ -32,7 +32,6 @@ beforeAll(async () => {
   instances = await makeFamilyInstances(join(folder, 'trees'));
 });
 
-/** A row of a family, with other columns. */
 function changed(family: string, instance_id: string, columns: Record<string, unknown>) {
   return { ...instances.get(family)?.row, instance_id, ...columns };
 }

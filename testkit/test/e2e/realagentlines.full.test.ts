@@ -44,7 +44,6 @@ const rowsOf = (played: ReadonlyMap<string, PlayedRun>): string[] =>
     [agent, line.exit_status ?? line.failure?.message, trajectory && shownOf(linesOf(trajectory))].join(': '),
   );
 
-/** Turns of all lines of a kind. */
 const turnsOf = (lines: readonly ShownLine[], kind: string): number =>
   lines.filter((line) => line.kind === kind).reduce((sum, { turns }) => sum + turns.length, 0);
 

@@ -19,11 +19,9 @@ type Words = Parameters<typeof words>;
 export type Scene = {
   folder: string;
   env: Record<string, string>;
-  /** Runs `swefarm` to its end. */
   swefarm(...line: Words): Promise<Finished>;
   /** Runs `swefarm`, which must exit with 0, and returns its standard output. */
   done(...line: Words): Promise<string>;
-  /** Submits a run, and returns its id. */
   submit(...line: Words): Promise<string>;
   /** Collects a run, and returns its lines too. */
   collect(run: string): Promise<Finished & { lines: Line[] }>;

@@ -35,7 +35,6 @@ export interface SlurmFarm extends AsyncDisposable {
   until(what: string, condition: () => Promise<boolean>): Promise<void>;
   /** Returns the gateway's answer about its health; null when its address file is missing. */
   gateway(): Promise<string | null>;
-  /** Waits until `workers` workers of the job are ready. */
   untilReady(job: string, workers?: number): Promise<void>;
   /** Waits for the end of all jobs; fails unless the farm has left nothing on the nodes. */
   expectNothingLeft(): Promise<void>;

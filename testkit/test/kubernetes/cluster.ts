@@ -126,7 +126,6 @@ export async function openCluster(
   };
 }
 
-/** Reads a value of a secret. */
 export async function secretOf({ kubectl }: Cluster, name: string, key: string): Promise<string> {
   const value = await kubectl('get', 'secret', name, '-o', `jsonpath={.data.${key}}`);
   return Buffer.from(value, 'base64').toString();
@@ -165,7 +164,6 @@ export async function workerPods(cluster: Cluster, release = 'farm'): Promise<st
 export const readyWorkers = async (cluster: Cluster, release = 'farm'): Promise<number> =>
   (await workerPods(cluster, release)).length;
 
-/** Waits until `count` workers of the release are ready. */
 export const untilWorkers = (cluster: Cluster, count: number, release = 'farm'): Promise<number> =>
   until(async () => (await readyWorkers(cluster, release)) === count, {
     what: `${count} workers of ${release} are ready`,

@@ -87,6 +87,8 @@ test('atif: other lines are embedded trajectories, and a step of another line is
     ['r1.a__b-1.0.L4', 3],
     ['r1.a__b-1.0.L6', 4],
   ]);
+  const sampled = others.map(({ final_metrics }) => final_metrics.total_completion_tokens);
+  expect(sampled).toEqual([3, 4, 2, 3]);
   const steps = others.at(-1).steps as Read[];
   expect(steps.map(({ is_copied_context, metrics }) => [is_copied_context, metrics !== undefined])).toEqual([
     [true, false],

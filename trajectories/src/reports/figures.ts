@@ -80,7 +80,6 @@ const agentTable = (agents: Analysis['agents']): Table => ({
   ]),
 });
 
-/** Returns a table of named numbers, or no table without numbers. */
 function numbersTable(title: string, what: string, numbers: Analysis['components']): Table[] {
   const rows = Object.entries(numbers).flatMap(([family, own]) =>
     Object.entries(own).map(([name, { rollouts, mean, spread }]) => [

@@ -40,7 +40,6 @@ export type ChoiceOptions = {
   dedup?: boolean | undefined;
   /** Maximum number of tokens of a conversation, that is, of the longest exported line. */
   maxTokens?: number | undefined;
-  /** Lines of a rollout that the export writes. */
   lines: LineChoice;
   /** Whether to export equal numbers of resolved and unresolved rollouts. */
   balance?: boolean | undefined;
@@ -54,7 +53,6 @@ export type Choice = {
   /** Numbers of the chosen rollouts within their instances, from 0, by rollout id. */
   chosen: Map<string, number>;
   seen: number;
-  /** Number of dropped rollouts by reason. */
   dropped: Map<string, number>;
   /** Ids of the instances of the chosen rollouts. `samples` is the maximum number of chosen rollouts of one instance. */
   instances: ReadonlySet<string>;

@@ -1,6 +1,5 @@
 /** Reads a recipe, which mixes rollouts of several sources by shares. */
-import { readFile } from 'node:fs/promises';
-import { errorMessage, parseYaml, UsageError } from '@swefarm/shared';
+import { readYaml, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 
 const Recipe = z.strictObject({
@@ -20,14 +19,8 @@ const Recipe = z.strictObject({
 export type Recipe = z.infer<typeof Recipe>;
 
 /** Reads a recipe. Throws UsageError with the name of the wrong field. */
-export async function readRecipe(path: string): Promise<Recipe> {
-  let value: unknown;
-  try {
-    value = parseYaml(await readFile(path, 'utf8'));
-  } catch (error) {
-    throw new UsageError(`${path}: cannot be read: ${errorMessage(error)}`, { cause: error });
-  }
-  const read = Recipe.safeParse(value);
+export function readRecipe(path: string): Recipe {
+  const read = Recipe.safeParse(readYaml(path, `${path}: cannot be read`));
   if (read.success) return read.data;
   const [issue] = read.error.issues;
   throw new UsageError(`${path}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is no recipe'}`);

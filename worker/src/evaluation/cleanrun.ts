@@ -47,7 +47,6 @@ export type CleanRunDeps = {
   signal: AbortSignal;
 };
 
-/** A plan of an instance, and a patch to evaluate by the plan. */
 export type Work = { instance: Instance; plan: InstancePlan; patch: string };
 
 export type Ran = {

@@ -5,7 +5,6 @@ import { newId, type RunRecord, resumeRun } from '@swefarm/shared';
 import { aWorker, BY, claimBy, endBy, GROUP, redisUrl, type Scene, startRun } from './farm.ts';
 
 export type Debt = {
-  /** The duty that does the work. */
   duty: string;
   /** Makes the work in a farm of its own; returns what happens while the first worker is dead or stopped. */
   arrange(at: Scene, prefix: string): Promise<(() => Promise<void>) | undefined | void>;
@@ -72,7 +71,6 @@ export const DEBTS: readonly Debt[] = [
     async arrange(at) {
       const { run, ids } = await startRun(at, { group_size: 21 }, false);
       await Promise.all(ids.slice(1).map((id) => endBy(at, run, id, { failed: 'engine_unreachable' })));
-      // An operator resumes the run.
       return () => resumeRun(at.farm, run.run_id);
     },
   },

@@ -10,7 +10,6 @@ type Role = 'agent' | 'evaluation';
 const failure = (failureClass: FailureClass) => new RolloutFailure(failureClass, `made: ${failureClass}`);
 export const rejecting = (failureClass: FailureClass) => () => Promise.reject(failure(failureClass));
 
-/** Returns a function that changes each container of a role on a runtime. */
 const changed =
   (role: Role, change: (container: Container, runtime: Runtime) => Container) =>
   (runtime: Runtime): Runtime =>

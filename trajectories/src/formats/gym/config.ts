@@ -1,7 +1,6 @@
 /** Reads the file of `--gym-config`: converts settings of Gym's mini_swe_agent to the equivalent flags of swefarm. */
-import { readFileSync } from 'node:fs';
 import { isRow } from '@swefarm/datasets';
-import { nearest, parseYaml, UsageError } from '@swefarm/shared';
+import { nearest, readYaml, UsageError } from '@swefarm/shared';
 
 export type GymFlags = {
   concurrency?: string;
@@ -55,16 +54,8 @@ const GYMS_OWN = new Set([
 
 /** Reads the file at `path`. Throws UsageError with the file, the key and the expected value. */
 export function readGymConfig(path: string): GymFlags {
-  let tree: unknown;
-  try {
-    tree = parseYaml(readFileSync(path, 'utf8'));
-  } catch (error) {
-    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
-    throw new UsageError(`--gym-config ${path}: ${missing ? 'no such file' : (error as Error).message}`, {
-      cause: error,
-    });
-  }
-  return gymFlags(tree, `--gym-config ${path}`);
+  const where = `--gym-config ${path}`;
+  return gymFlags(readYaml(path, where), where);
 }
 
 /** Converts a parsed file: the keys alone, or Gym's configuration with one agent. Throws the errors of {@link readGymConfig}. */
