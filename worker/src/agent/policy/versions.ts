@@ -32,12 +32,17 @@ export function createVersions(
       config.name !== null && announced?.model
         ? { start: announced.version, end: announced.version }
         : versionsOf(announced, head, known());
-    const partOf = (tokens: number): Part => {
+    /** Returns the tokens of the last request by version. The versions of a part differ if the weights changed while its tokens came. */
+    const partsOfRequest = (tokens: number): Part[] => {
       const { start, end } = versionsNow();
       // Only a stream shows how many tokens had arrived when the trainer announced new weights.
       const isSplit = start !== end && head?.streamed === true && start === announced?.version;
-      const whole = [{ version: start === end ? end : null, tokens }];
-      return { start, end, tokens, spans: (isSplit && split?.spans(tokens, end)) || whole };
+      const spans = isSplit && tokens > 0 ? split?.spans(tokens, end) : undefined;
+      return (
+        spans?.map(({ version, tokens: count }) =>
+          version === null ? { start, end, tokens: count } : { start: version, end: version, tokens: count },
+        ) ?? [{ start, end, tokens }]
+      );
     };
     const endSplit = () => split?.[Symbol.dispose]();
     return {
@@ -56,7 +61,7 @@ export function createVersions(
       },
       /** Reports that the request was interrupted after this many usable tokens. */
       onBroken(tokens: number): void {
-        if (tokens > 0) parts.push(partOf(tokens));
+        if (tokens > 0) parts.push(...partsOfRequest(tokens));
         endSplit();
       },
       /** Reports that the last request returned this many tokens; null: the endpoint sent no ids. Returns the versions of the answer. */
@@ -64,7 +69,7 @@ export function createVersions(
         if ((head?.version ?? null) === null && known() === null)
           reported = (await servedModel(url, model(), apiKey)).version;
         endSplit();
-        return tokens === null ? { policy_version: versionsNow() } : withSpans(parts, partOf(tokens));
+        return tokens === null ? { policy_version: versionsNow() } : withSpans(parts, partsOfRequest(tokens));
       },
     };
   };
@@ -81,13 +86,14 @@ function versionsOf(announced: Announced, head: AnswerHead | null, known: string
   return { start, end };
 }
 
-/** `spans`: the tokens of one request by version; the version is null where the weights changed. */
-type Part = StartAndEnd & { tokens: number; spans: Span[] };
+type Part = StartAndEnd & { tokens: number };
 
-function withSpans(interrupted: readonly Part[], last: Part): AnswerVersions {
+function withSpans(interrupted: readonly Part[], last: readonly Part[]): AnswerVersions {
   // If the last request returned no tokens, the answer was complete before that request.
-  const parts = last.tokens === 0 && interrupted.length > 0 ? interrupted : [...interrupted, last];
-  const [begin = last, end = last] = [parts[0], parts.at(-1)];
-  const spans = parts.flatMap((part) => part.spans);
-  return { policy_version: { start: begin.start, end: end.end }, spans };
+  const isComplete = interrupted.length > 0 && last.every(({ tokens }) => tokens === 0);
+  const parts = isComplete ? interrupted : [...interrupted, ...last];
+  const policy_version = { start: parts[0]?.start ?? null, end: parts.at(-1)?.end ?? null };
+  // The version is null when the weights changed during the request.
+  const spans = parts.map(({ start, end, tokens }) => ({ version: start === end ? end : null, tokens }));
+  return { policy_version, spans };
 }
