@@ -32,12 +32,17 @@ export function createVersions(
       config.name !== null && announced?.model
         ? { start: announced.version, end: announced.version }
         : versionsOf(announced, head, known());
-    const partOf = (tokens: number): Part => {
+    /** Returns the tokens of the last request by version. The versions of a part differ if the weights changed while its tokens came. */
+    const partsOfRequest = (tokens: number): Part[] => {
       const { start, end } = versionsNow();
       // Only a stream shows how many tokens had arrived when the trainer announced new weights.
       const isSplit = start !== end && head?.streamed === true && start === announced?.version;
-      const whole = [wholeSpan({ start, end, tokens })];
-      return { start, end, tokens, spans: (isSplit && split?.spans(tokens, end)) || whole };
+      const spans = isSplit && tokens > 0 ? split?.spans(tokens, end) : undefined;
+      return (
+        spans?.map(({ version, tokens: count }) =>
+          version === null ? { start, end, tokens: count } : { start: version, end: version, tokens: count },
+        ) ?? [{ start, end, tokens }]
+      );
     };
     const endSplit = () => split?.[Symbol.dispose]();
     return {
@@ -55,17 +60,15 @@ export function createVersions(
         if (latest.version !== null) reported = latest.version;
       },
       /** Begins the answer with parts that an earlier attempt received. */
-      resume: (begun: readonly BegunPart[]) =>
-        void parts.push(...begun.map((part) => ({ ...part, spans: [wholeSpan(part)] }))),
+      resume: (begun: readonly Part[]) => void parts.push(...begun),
       /** Returns the parts of an answer that has so many tokens and is not complete. */
-      partsOf(tokens: number): BegunPart[] {
+      partsOf(tokens: number): Part[] {
         const rest = tokens - parts.reduce((sum, part) => sum + part.tokens, 0);
-        const all = rest > 0 ? [...parts, { ...versionsNow(), tokens: rest }] : parts;
-        return all.map(({ start, end, tokens: own }) => ({ start, end, tokens: own }));
+        return rest > 0 ? [...parts, ...partsOfRequest(rest)] : [...parts];
       },
       /** Reports that the request was interrupted after this many usable tokens. */
       onBroken(tokens: number): void {
-        if (tokens > 0) parts.push(partOf(tokens));
+        if (tokens > 0) parts.push(...partsOfRequest(tokens));
         endSplit();
       },
       /** Reports that the last request returned this many tokens; null: the endpoint sent no ids. Returns the versions of the answer. */
@@ -73,7 +76,7 @@ export function createVersions(
         if ((head?.version ?? null) === null && known() === null)
           reported = (await servedModel(url, model(), apiKey)).version;
         endSplit();
-        return tokens === null ? { policy_version: versionsNow() } : withSpans(parts, partOf(tokens));
+        return tokens === null ? { policy_version: versionsNow() } : withSpans(parts, partsOfRequest(tokens));
       },
     };
   };
@@ -90,20 +93,14 @@ function versionsOf(announced: Announced, head: AnswerHead | null, known: string
   return { start, end };
 }
 
-/** The tokens of one request. */
-type BegunPart = StartAndEnd & { tokens: number };
-/** `spans`: the tokens of one request by version; the version is null where the weights changed. */
-type Part = BegunPart & { spans: Span[] };
+type Part = StartAndEnd & { tokens: number };
 
-const wholeSpan = ({ start, end, tokens }: BegunPart): Span => ({
-  version: start === end ? end : null,
-  tokens,
-});
-
-function withSpans(interrupted: readonly Part[], last: Part): AnswerVersions {
+function withSpans(interrupted: readonly Part[], last: readonly Part[]): AnswerVersions {
   // If the last request returned no tokens, the answer was complete before that request.
-  const parts = last.tokens === 0 && interrupted.length > 0 ? interrupted : [...interrupted, last];
-  const [begin = last, end = last] = [parts[0], parts.at(-1)];
-  const spans = parts.flatMap((part) => part.spans);
-  return { policy_version: { start: begin.start, end: end.end }, spans };
+  const isComplete = interrupted.length > 0 && last.every(({ tokens }) => tokens === 0);
+  const parts = isComplete ? interrupted : [...interrupted, ...last];
+  const policy_version = { start: parts[0]?.start ?? null, end: parts.at(-1)?.end ?? null };
+  // The version is null when the weights changed during the request.
+  const spans = parts.map(({ start, end, tokens }) => ({ version: start === end ? end : null, tokens }));
+  return { policy_version, spans };
 }
