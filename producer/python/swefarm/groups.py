@@ -67,6 +67,7 @@ class Groups:
         after: str,
         keep: str,
         lines: str,
+        routed_experts: bool,
         needs_tokens: bool,
         hearts: Optional[Hearts],
         progress: Progress,
@@ -74,6 +75,7 @@ class Groups:
     ) -> None:
         self.farm, self.cursor, self.keep, self.lines, self.needs_tokens = farm, after or "0", keep, lines, needs_tokens
         self.run_id: Optional[str] = None
+        self._query = f"lines={lines}&experts={str(routed_experts).lower()}"
         self._submission, self._key, self._resumable = submission, idempotency_key, resumable
         self._hearts, self._progress, self._begun = hearts, progress, begun
         self._playing: Optional[Playing] = None
@@ -109,7 +111,7 @@ class Groups:
             self._playing.end()
 
     def __del__(self) -> None:
-        playing = self._playing
+        playing = getattr(self, "_playing", None)
         if playing is not None and playing.open:
             timer = threading.Timer(LEAVE_S, playing.end)
             timer.daemon = True
@@ -181,7 +183,7 @@ class Groups:
         if result["artifact"] is None and (failure is not None or self.needs_tokens):
             return Sample.failed(failure or Failure("client", "no_tokens", "no trajectory is stored"), **known)
         try:
-            body = self.farm.call("GET", f"/v1/rollouts/{quote(result['rollout_id'])}/sample?lines={self.lines}")
+            body = self.farm.call("GET", f"/v1/rollouts/{quote(result['rollout_id'])}/sample?{self._query}")
         except (FarmError, FarmRefusal) as error:  # One sample must not take the others of its group with it.
             return Sample.failed(failure or Failure("client", "not_fetched", str(error)), **known)
         return sample_of(body, group, lines=self.lines, needs_tokens=self.needs_tokens)

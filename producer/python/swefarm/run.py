@@ -59,7 +59,8 @@ class Run:
     The settings of rollouts, and the policy that they follow. ``name`` names the policy's record and, with a ``key``, the runs on the
     farm. ``model`` and ``policy_urls`` (with /v1) default to those of the gateway. ``settings`` are further keys of a run
     (docs/running.md), such as ``{"agent": {"step_limit": 50}}``, and win over the other arguments. ``lines="all"``: samples have the
-    other trained lines of agents that come as programs. ``lease_s``: the farm cancels runs of a process that was silent for so long;
+    other trained lines of agents that come as programs. ``routed_experts``: they have the stored experts of a mixture-of-experts
+    model. ``lease_s``: the farm cancels runs of a process that was silent for so long;
     None: never. As a context manager (also ``async with``) it cancels at the end what is under way; after an exception, runs with a
     ``key`` go on until their lease ends, so that a restarted trainer continues them.
     """
@@ -76,6 +77,7 @@ class Run:
         max_response_tokens: Optional[int] = None,
         kind: str = "training",
         lines: str = "main",
+        routed_experts: bool = False,
         lease_s: Optional[float] = LEASE_S,
         settings: Optional[Mapping[str, Any]] = None,
         progress: Optional[bool] = None,
@@ -86,7 +88,7 @@ class Run:
             raise ValueError(f"lines: expected main or all, got {lines!r}")
         self.farm, self.name, self.model, self.policy_urls = farm, name, model, list(policy_urls)
         self.token_mode, self.sampling, self.max_response_tokens = token_mode, sampling or Sampling(), max_response_tokens
-        self.kind, self.lines, self.progress = kind, lines, progress
+        self.kind, self.lines, self.routed_experts, self.progress = kind, lines, routed_experts, progress
         self.version: Optional[str] = None
         self._settings = plain(settings or {})
         self._follows = False
@@ -139,6 +141,7 @@ class Run:
             after=after,
             keep=keep,
             lines=self.lines,
+            routed_experts=self.routed_experts,
             needs_tokens=self.token_mode != "text",
             hearts=self._hearts,
             progress=Progress(f"{self.name} {key or ''}".strip(), self.progress),
@@ -147,7 +150,12 @@ class Run:
 
     def play(self, instance: Row, **options: Any) -> Sample:
         """:meth:`rollout` for callers without asyncio; blocks until the sample is there."""
-        return self._play(_Call(self, instance, **options))
+        call = _Call(self, instance, **options)
+        try:
+            return self._play(call)
+        except BaseException:  # Ctrl-C
+            call.cancel()
+            raise
 
     async def rollout(self, instance: Row, **options: Any) -> Sample:
         """
@@ -290,6 +298,7 @@ class _Call:
             "instance": self._instance,
             "run": {**settings, "policy": policy, "agent": merged(settings["agent"], agent)},
             "lines": run.lines,
+            "experts": run.routed_experts,
         }
 
     def body(self) -> dict[str, Any]:
