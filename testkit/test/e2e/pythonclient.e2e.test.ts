@@ -1,50 +1,15 @@
 /** Tests the Python client against a real gateway, worker and scripted policy: the page's example, a killed trainer, one that stays away. */
-import { spawn } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
-import { buildExamples } from '../../src/examples/build.ts';
-import { gatewayUrl } from '../../src/launchers/commands.ts';
-import { startRedis } from '../../src/launchers/redis.ts';
 import { readLines } from '../../src/lines.ts';
 import { conversation, loadScript, running } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
-import { callerOf, openScene } from './scene.ts';
+import { ROOT, startFarm } from './pythonfarm.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
-const ROOT = join(import.meta.dirname, '../../..');
-const TOKEN = 'a-token-of-this-test';
-
 type Consumed = { rollout: string; reward: number | null; sampled: number; end: string };
-
-async function startFarm(stack: AsyncDisposableStack) {
-  const redis = stack.use(await startRedis());
-  const scene = openScene({
-    SWEFARM_REDIS_URL: redis.url,
-    SWEFARM_RUNTIME: 'rootfs',
-    SWEFARM_CONCURRENCY: '4',
-    SWEFARM_GATEWAY_TOKEN: TOKEN,
-  });
-  const url = await gatewayUrl(stack.use(scene.start`serve --port 0`));
-  stack.use(await scene.worker``);
-  const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: scene.folder });
-  // The images have the installed packages already.
-  const [row] = built.rows.map((one) => ({ ...one, install: 'true' }));
-  const python = (words: readonly string[], env: Record<string, string> = {}) =>
-    spawn('python3', words, {
-      cwd: scene.folder,
-      env: {
-        PATH: process.env.PATH,
-        PYTHONPATH: join(ROOT, 'producer/python'),
-        PYTHONDONTWRITEBYTECODE: '1',
-        SWEFARM_GATEWAY_URL: url,
-        SWEFARM_GATEWAY_TOKEN: TOKEN,
-        ...env,
-      },
-    });
-  return { folder: scene.folder, call: callerOf(url, TOKEN), row, python };
-}
 
 test('the first code of docs/python.md runs as it stands, and sees a mixed group', async () => {
   await using stack = new AsyncDisposableStack();

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Op
 
 from ..farm import Farm
 from ..sample import Sample, judged_advantages
-from .batch import ends_token, fitted, is_overlong, play, row_in, rows_by_id, run_of, sampling_of, versions_of
+from .batch import ends_token, fitted, is_overlong, play, row_in, rows_by_id, run_of, sampling_of, versions_of, why_unjudged
 
 if TYPE_CHECKING:
     from ..run import Run
@@ -78,6 +78,7 @@ def rollout_func(
             "farm_reward": [one.reward for one in samples],
             "farm_overlong": [is_overlong(one) for one in samples],
             "farm_rollout": [one.rollout_id for one in samples],
+            "farm_why": [why_unjudged(one) for one in samples],
         }
 
     return farm_rollouts
@@ -88,6 +89,9 @@ def reward(farm_reward: list[Optional[float]], farm_overlong: list[bool], **kwar
     log: Callable[[str, float], None] = kwargs.get("log_metric") or (lambda name, value: None)
     log("farm/judged", sum(value is not None for value in farm_reward) / max(1, len(farm_reward)))
     log("farm/overlong", sum(farm_overlong) / max(1, len(farm_overlong)))
+    # Columns of TRL's table of completions: the rollout's name for `swefarm show`, and why nobody judged it.
+    for column in ("farm_rollout", "farm_why") if "log_extra" in kwargs else ():
+        kwargs["log_extra"](column, kwargs[column])
     return farm_reward
 
 
