@@ -41,7 +41,7 @@ class Learner:
             ratio = torch.where(mask > 0, (scores - old).exp(), 1.0)
             if distance is None:
                 row, place = divmod(int((ratio.detach() - 1).abs().argmax()), ratio.shape[1])
-                distance = loop.require_ratio(judged[row], place + 1, float(ratio[row, place]))
+                distance = loop.require_ratio(judged[row], place + 1, float(ratio[row, place].detach()))
             gain = torch.min(ratio * weight, ratio.clamp(1 - CLIP, 1 + CLIP) * weight)
             loss = -(gain * mask).sum() / mask.sum()
             self.optimizer.zero_grad()

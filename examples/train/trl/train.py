@@ -59,7 +59,7 @@ class Curve(TrainerCallback):
             return
         ratios = [logs[f"sampling/importance_sampling_ratio/{end}"] for end in ("min", "max")]
         facts = {
-            "step": state.global_step - 1,
+            "step": (state.global_step - 1) // grpo.STEPS_A_BATCH,
             "reward": logs["reward"],
             "judged": logs.get("farm/judged"),
             "ratio_distance": max(abs(ratio - 1) for ratio in ratios),

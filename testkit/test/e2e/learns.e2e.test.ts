@@ -5,7 +5,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
 import { readLines } from '../../src/lines.ts';
 
@@ -33,6 +33,7 @@ test('the reward rises by the verdicts of the farm, until a token id is spoiled'
       stdio: ['ignore', 'ignore', 'pipe'],
     },
   );
+  onTestFinished(() => void child.kill());
   const ended = once(child, 'close');
   const errors = await text(child.stderr);
   const [code] = await ended;
