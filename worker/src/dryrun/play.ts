@@ -133,7 +133,8 @@ function conclude(
   const { run, trace } = task;
   const { patch, report, test_log, eval_script } = content;
   const isTraining = run.kind === 'training' || run.policy?.require_tokens === true;
-  const known: RewardFacts = { ...facts, training: isTraining, ungraded: !run.evaluation.enabled };
+  const ungraded = facts.ungraded || !run.evaluation.enabled;
+  const known: RewardFacts = { ...facts, training: isTraining, ungraded };
   if (reward === 'none') {
     // The reward table gives no reward to a rollout of a training run that the time limit cut while it waited for its policy.
     Object.assign(known, { exit_status: 'time_limit', policy_share: 1, policy_pace: null, training: true });
