@@ -8,7 +8,11 @@ import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { type Line, openScene } from './scene.ts';
 import { EXAMPLE_ID, twentyTurns, withoutInstall } from './scripts.ts';
 
-type Exported = { messages: { role: string; weight?: number }[] };
+type Credit = { turn: number; branches: number; rewarded: number; reward_mean: number | null };
+type Exported = {
+  messages: { role: string; weight?: number }[];
+  swefarm: { branch_of: unknown; branch_rewards: Credit[] };
+};
 
 test('a stored rollout is continued by branches and opened by a shell', async () => {
   await using redis = await startRedis();
@@ -37,6 +41,16 @@ test('a stored rollout is continued by branches and opened by a shell', async ()
     const answers = messages.filter(({ role }) => role === 'assistant');
     expect(answers.map(({ weight = 1 }) => weight)).toEqual([...Array(12).fill(0), ...Array(8).fill(1)]);
   }
+  // An export of both files names the parent of each branch, and the mean reward behind the turn of the parent.
+  const whole = join(scene.folder, 'whole.jsonl');
+  await scene.done`export ${join(scene.folder, `${run}.jsonl`)} ${file} --format sft-messages --out ${whole}`;
+  const [parent, ...others] = await readLines<Exported>(whole);
+  const { reward_mean } = parent?.swefarm.branch_rewards[0] ?? {};
+  expect(parent?.swefarm).toMatchObject({
+    ...{ branch_of: null, branch_rewards: [{ turn: 12, branches: 2, rewarded: 2 }] },
+  });
+  expect(reward_mean).toBe((branches.lines[0]?.reward ?? 0) / 2 + (branches.lines[1]?.reward ?? 0) / 2);
+  for (const { swefarm } of others) expect(swefarm).toMatchObject({ branch_of, branch_rewards: [] });
   const late = await scene.swefarm`branch ${rollout} --at 20`;
   expect(late.code).toBe(2);
   expect(late.stderr).toContain('give a number from 1 to 19');
