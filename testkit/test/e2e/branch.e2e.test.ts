@@ -1,5 +1,7 @@
 /** Tests of `swefarm branch` and `swefarm shell` on a stored rollout of a real worker. */
+import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
 import { startRedis } from '../../src/launchers/redis.ts';
@@ -7,6 +9,8 @@ import { readLines } from '../../src/lines.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { type Line, openScene } from './scene.ts';
 import { EXAMPLE_ID, twentyTurns, withoutInstall } from './scripts.ts';
+
+const SWEFARM = join(import.meta.dirname, '../../../producer/bin/swefarm.mjs');
 
 type Credit = { turn: number; branches: number; rewarded: number; reward_mean: number | null };
 type Exported = {
@@ -60,6 +64,16 @@ test('a stored rollout is continued by branches and opened by a shell', async ()
   expect(shell).toMatchObject({ code: 0, stdout: 'from turn 1\n' });
   expect(await scene.swefarm`shell ${`${rollout}@0`} -- test -e made.txt`).toMatchObject({ code: 1 });
   expect(await scene.swefarm`shell ${`${rollout}@40`}`).toMatchObject({ code: 2 });
+  // On a terminal it is one; `execFile` fails for a failed assertion of the driver.
+  const driver = [
+    join(import.meta.dirname, 'terminal.py'),
+    process.execPath,
+    SWEFARM,
+    'shell',
+    `${rollout}@3`,
+  ];
+  const env = { PATH: process.env.PATH, ...scene.env };
+  expect((await promisify(execFile)('python3', driver, { env })).stdout).toBe('terminal works\n');
   expect(await readLines<Line>(join(scene.folder, `${run}.jsonl`))).toHaveLength(1);
   expect(await worker.stop()).toBe(0);
   await scene.expectNothingLeft();
