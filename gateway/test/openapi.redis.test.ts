@@ -173,6 +173,12 @@ async function askPage(ask: Ask, farm: Farm, run: string, done: string): Promise
   await ask('GET /v1/page/trends', 200, { query: `?runs=${run}&each=true` });
   await ask('GET /v1/page/trends', 400, { query: '?runs=,' });
   await ask('GET /v1/page/trends', 400, { query: '?runs=r0' });
+  for (const id of [run, done])
+    expect(await ask('GET /v1/page/branches/{id}', 200, { params: { id } })).toEqual({
+      of: null,
+      branches: [],
+    });
+  await ask('GET /v1/page/branches/{id}', 404, { params: { id: 'r0' } });
   const { running: live } = await ask('GET /v1/page/runs/{run}', 200, { params: { run } });
   expect(live).toHaveLength(1);
   await ask('GET /v1/page/runs/{run}', 400, { params: { run }, query: '?after=x' });

@@ -38,6 +38,10 @@ export type ChaosReport = {
   results: Record<string, number>;
   /** Number of failed results, by class of the failure. */
   failures: Record<string, number>;
+  /** Rollouts whose last attempt continued recorded turns, continued an interrupted answer, or began anew because a replay differed. */
+  replays: { turns: number; answers: number; differed: number };
+  /** Tokens that the policy streamed for each token of a result. */
+  sampled_per_token: number | null;
   recovery_seconds: { p50: number | null; p95: number | null; slowest: string | null };
   redis_bytes: { base: number; end: number };
   seconds: number;
@@ -100,6 +104,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport & { t
   collector.kill();
   return {
     ...summary(progress, schedule, outcome.overcome),
+    ...sampling(progress, farm.policy.stats().streamed_tokens),
     ...{ seed, rollouts: total, problems },
     redis_bytes: { base, end: await redisMemory(farm) },
     seconds: Math.round((performance.now() - from) / 1000),
@@ -163,6 +168,22 @@ function summary(progress: Progress, schedule: readonly ScheduledFault[], overco
       p95: rounded(quantile(seconds, 0.95)),
       slowest: slowest?.kind ?? null,
     },
+  };
+}
+
+function sampling(
+  { results }: Progress,
+  streamed: number,
+): Pick<ChaosReport, 'replays' | 'sampled_per_token'> {
+  const replays = results.flatMap(({ replay }) => replay ?? []);
+  const delivered = results.reduce((sum, { tokens }) => sum + tokens.completion, 0);
+  return {
+    replays: {
+      turns: replays.filter(({ turns }) => turns > 0).length,
+      answers: replays.filter(({ tokens }) => tokens !== undefined).length,
+      differed: replays.filter(({ differed_at: turn }) => turn !== null).length,
+    },
+    sampled_per_token: delivered === 0 ? null : Math.round((streamed / delivered) * 1000) / 1000,
   };
 }
 

@@ -12,7 +12,7 @@ const seen = (index: number, more: Partial<Seen> = {}): Seen => ({
   outcome: 'judged',
   reward_row: 'evaluated',
   failure: null,
-  ...{ attempt: 1, claim: 'c1', artifact: 'redis:a' },
+  ...{ attempt: 1, claim: 'c1', artifact: 'redis:a', tokens: { completion: 1 } },
   ...actOf('asked', index).earns,
   ...more,
 });

@@ -1,5 +1,5 @@
 /** Compares the expected results with the actual results. Pure, so that unit tests cover it. */
-import type { FailureClass } from '@swefarm/shared';
+import type { FailureClass, Replay } from '@swefarm/shared';
 import type { FaultKind } from './schedule.ts';
 import { actOf } from './script.ts';
 
@@ -17,6 +17,8 @@ export type Seen = {
   claim?: string | undefined;
   artifact: string | null;
   failure: { class: FailureClass; message: string } | null;
+  replay?: Replay | undefined;
+  tokens: { completion: number };
 };
 
 /** One call of `/run`, including its repetitions. */

@@ -4,7 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
-import { type CommandResult, createRemovals, type Shell } from '@swefarm/sandbox';
+import { type CommandResult, type Container, createRemovals, type Shell } from '@swefarm/sandbox';
 import {
   createLog,
   Instance,
@@ -20,6 +20,7 @@ import { nodeMemory } from './node/capacity.ts';
 import { identify } from './node/reaper.ts';
 import { chooseRuntime } from './node/runtimes.ts';
 import { type SandboxTask, startSandbox } from './rollout/containers.ts';
+import { hasTerminal, openTerminal, ownScreen } from './terminal.ts';
 
 /** `turns`: text of the recorded turns. `farm`: id of the farm, whose workers remove the sandbox if this process dies. */
 const ShellFile = z.object({
@@ -38,7 +39,7 @@ class Reached extends Error {}
 
 /**
  * @param path file of `swefarm shell`
- * @param command run alone; null: commands come from the standard input, one a line
+ * @param command run alone; null: a terminal, or without one the lines of the standard input
  * @returns the exit code of the command, or 0
  * @throws UnusableError `replay_differs` if the sandbox is not as it was, or no runtime is usable
  */
@@ -69,9 +70,10 @@ export async function openReplayedShell(
     process.stderr.write(
       `sandbox of ${rollout_id} on ${runtime.name}, as it was after turn ${recorded.length}\n`,
     );
-    return command === null
-      ? await readCommands(sandbox.shell, signal)
-      : await runOne(sandbox.shell, command, signal);
+    if (command !== null) return await runOne(sandbox.shell, command, signal);
+    const activate = instance.environment?.activate ?? run.sandbox.activate;
+    if (await showTerminal(sandbox.container, activate, signal)) return 0;
+    return await readCommands(sandbox.shell, signal);
   } finally {
     await removals.finished();
   }
@@ -113,6 +115,20 @@ async function replay(
     if (error instanceof ReplayDiffers) throw new UnusableError('replay_differs', error.message);
     if (!(error instanceof Reached)) throw error;
   }
+}
+
+/** Returns false if this process has no terminal, or the image no program that makes one. */
+async function showTerminal(container: Container, activate: string, signal: AbortSignal): Promise<boolean> {
+  if (!process.stdin.isTTY || !process.stdout.isTTY) return false;
+  if (!(await hasTerminal(container, signal))) {
+    process.stderr.write(
+      'the image has neither python3 nor script: each line is a command, without a terminal\n',
+    );
+    return false;
+  }
+  using screen = ownScreen();
+  if (screen) await openTerminal(container, activate, screen, signal);
+  return screen !== null;
 }
 
 async function readCommands(shell: Shell, signal: AbortSignal): Promise<number> {

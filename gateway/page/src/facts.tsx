@@ -78,6 +78,7 @@ function Attempts({ attempts }: Pick<PageDetail, 'attempts'>) {
 function Origin({ result }: { result: NonNullable<PageDetail['result']> }) {
   const { branch_of: branch, dry_run: dry, replay, graded_by: grader } = result;
   const replayed = replay && (branch ? replay.turns - branch.turn : replay.turns);
+  const continued = replay?.tokens ?? 0;
   return (
     <>
       {dry && (
@@ -100,6 +101,9 @@ function Origin({ result }: { result: NonNullable<PageDetail['result']> }) {
       )}
       {replay && replay.differed_at === null && (replayed ?? 0) > 0 && (
         <p className="dim">continued behind turn {replay.turns}, which an earlier attempt recorded</p>
+      )}
+      {continued > 0 && (
+        <p className="dim">{integer(continued)} tokens of an interrupted answer were continued</p>
       )}
       {grader && (
         <p className="dim">

@@ -4,6 +4,7 @@ import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
 import { useState } from 'react';
 import type { PageDetail, PageLive } from '../../src/page/data.ts';
 import { get, rolloutPath } from './api.ts';
+import { Branches } from './branches.tsx';
 import { Facts } from './facts.tsx';
 import { Fold, OnDemand } from './fold.tsx';
 import { bytes, integer, words } from './format.ts';
@@ -51,6 +52,7 @@ export function Rollout({ id }: { id: string }) {
       </h1>
       <Siblings id={id} siblings={detail.siblings} />
       <Facts detail={detail} turns={count} />
+      <Branches id={id} />
       {detail.result && <Timing seconds={detail.result.seconds} />}
       {detail.missing && <p className="notice bad">{terminalSafe(detail.missing)}</p>}
       <nav aria-label="Parts" className="tabs flow">

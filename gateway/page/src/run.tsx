@@ -2,6 +2,7 @@
 import { useMemo } from 'react';
 import type { PageRun } from '../../src/page/data.ts';
 import { get } from './api.ts';
+import { Branches } from './branches.tsx';
 import { Filters } from './filters.tsx';
 import { decimal, duration, integer, percent, short } from './format.ts';
 import { Groups } from './groups.tsx';
@@ -43,6 +44,7 @@ export function Run({ id, tab, query }: Props) {
         shown={shown.length}
         to={(next) => toRun(id, tab, next)}
       />
+      <Branches id={id} />
       <nav aria-label="Form of the list" className="tabs flow">
         <a href={toRun(id, 'groups', query)} aria-current={tab === 'groups' ? 'page' : undefined}>
           Groups

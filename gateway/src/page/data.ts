@@ -88,6 +88,26 @@ export const PageRun = z.object({
 });
 export type PageRun = z.infer<typeof PageRun>;
 
+const BranchOf = z.object({
+  rollout_id: z.string(),
+  turn: Count.meta({ description: 'the last shared turn, from 1' }),
+});
+
+export const PageBranches = z.object({
+  of: BranchOf.nullable().meta({ description: 'what the rollouts of this run continue' }),
+  branches: z
+    .array(
+      BranchOf.extend({
+        run_id: z.string(),
+        instance_id: z.string(),
+        group_size: Count,
+        rollouts: z.array(PageRollout).meta({ description: 'those that ended' }),
+      }),
+    )
+    .meta({ description: 'runs that continue a rollout, each after the run of that rollout' }),
+});
+export type PageBranches = z.infer<typeof PageBranches>;
+
 const Rate = z.number().nullable().meta({ description: 'null without rollouts' });
 
 const TrendPoint = z.object({
@@ -185,6 +205,8 @@ export type PageLive = z.infer<typeof PageLive>;
 export interface PageSource {
   overview(): Promise<PageOverview>;
   run(runId: string, after: string): Promise<PageRun>;
+  /** Returns the branches below a run or a rollout. */
+  branches(id: string): Promise<PageBranches>;
   /** Returns the trends of these runs (null: the newest runs): with `each` one series for each run, otherwise one series for all. */
   trends(runIds: readonly string[] | null, each: boolean): Promise<PageTrends>;
   rollout(rolloutId: string): Promise<PageDetail>;

@@ -9,8 +9,10 @@ import {
   SwefarmError,
   startedGroup,
 } from '@swefarm/shared';
+import { type BranchRun, branchesBelow, runOf } from './branches.ts';
 import { createCache } from './cache.ts';
 import type {
+  PageBranches,
   PageDetail,
   PageLive,
   PageOverview,
@@ -28,6 +30,10 @@ const BATCH = 1000;
 const ARTIFACTS = 6;
 /** Maximum number of trends in memory; a trend takes some 100 kB. */
 const TRENDS = 200;
+/** Maximum number of runs of branches in an answer, the newest ones. */
+const BRANCH_RUNS = 200;
+/** Milliseconds for which the list of runs is not read again for branches. */
+const LISTED_MS = 5_000;
 
 /** `cursor`: position after the results that are in the trend. */
 type KnownTrend = { trend: Trend; cursor: string; reading: Promise<void> };
@@ -39,6 +45,8 @@ export class FarmSource implements PageSource {
     async (): Promise<KnownTrend> => ({ trend: new Trend(), cursor: '0', reading: Promise.resolve() }),
     TRENDS,
   );
+
+  #listed: { at: number; runs: Promise<BranchRun[]> } | null = null;
 
   constructor(farm: Farm) {
     this.#farm = farm;
@@ -59,6 +67,35 @@ export class FarmSource implements PageSource {
     const { rollouts, cursor } = await this.#readResults(runId, instances, after);
     const run = runStatus(record, await farm.results.counts(runId));
     return { run, instances, rollouts, running, cursor };
+  }
+
+  async branches(id: string): Promise<PageBranches> {
+    const { branch_of: of = null } = await knownRun(this.#farm, runOf(id));
+    const below = branchesBelow(id, await this.#branchRuns()).slice(-BRANCH_RUNS);
+    const branches = await Promise.all(
+      below.map(async ({ run_id, of: rollout_id, turn, group_size }) => {
+        const { instanceId: instance_id } = parseRolloutId(rollout_id);
+        const { rollouts } = await this.#readResults(run_id, [instance_id], '0');
+        return { rollout_id, turn, run_id, instance_id, group_size, rollouts };
+      }),
+    );
+    return { of, branches };
+  }
+
+  /** Returns all runs of branches, oldest first. */
+  async #branchRuns(): Promise<BranchRun[]> {
+    if (this.#listed && Date.now() - this.#listed.at < LISTED_MS) return await this.#listed.runs;
+    const runs = this.#farm.runs
+      .list()
+      .then((records) =>
+        records
+          .flatMap(({ run_id, group_size, branch_of: of }) =>
+            of ? [{ run_id, of: of.rollout_id, turn: of.turn, group_size }] : [],
+          )
+          .reverse(),
+      );
+    this.#listed = { at: Date.now(), runs };
+    return await runs;
   }
 
   async trends(chosen: readonly string[] | null, each: boolean): Promise<PageTrends> {

@@ -11,8 +11,10 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import { artifactOfLine, countNames, type OutputLine, readOutputRun, tally } from '@swefarm/trajectories';
+import { type BranchRun, branchesBelow, runOf } from './branches.ts';
 import { createCache } from './cache.ts';
 import type {
+  PageBranches,
   PageDetail,
   PageLive,
   PageOverview,
@@ -34,7 +36,10 @@ export type FileOptions = {
 
 type Position = { at: number; length: number };
 /** Stored part of a line; the file may be larger than memory. `bytes`: position of the whole line in the file. */
-type Line = Pick<OutputLine, 'run_id' | 'instance_id'> & { rollout: PageRollout; bytes: Position };
+type Line = Pick<OutputLine, 'run_id' | 'instance_id' | 'branch_of'> & {
+  rollout: PageRollout;
+  bytes: Position;
+};
 /** `lines`: by rollout id. `record`: the run of the file; null: unknown. */
 type ResultFile = { path: string; lines: Map<string, Line>; record: RunRecord | null };
 
@@ -47,9 +52,9 @@ export async function readFileSource(path: string, options: FileOptions): Promis
   const lines = new Map<string, Line>();
   try {
     for await (const { line, bytes } of readLines(path)) {
-      const { run_id, instance_id } = line;
+      const { run_id, instance_id, branch_of } = line;
       // A rollout with several lines counts once, with its last line.
-      lines.set(line.rollout_id, { run_id, instance_id, rollout: pageRollout(line, 0), bytes });
+      lines.set(line.rollout_id, { run_id, instance_id, branch_of, rollout: pageRollout(line, 0), bytes });
     }
   } catch (error) {
     throw new UsageError(`${path}: not a readable output of swefarm: ${errorMessage(error)}`, {
@@ -105,6 +110,20 @@ class FileSource implements PageSource {
   async run(runId: string, after: string): Promise<PageRun> {
     const run = this.#readRun(runId);
     return { ...run, rollouts: after === END ? [] : run.rollouts, running: [], cursor: END };
+  }
+
+  async branches(id: string): Promise<PageBranches> {
+    const { run } = this.#readRun(runOf(id));
+    const all = [...this.#runs].flatMap(([run_id, lines]): BranchRun[] => {
+      const of = lines[0]?.branch_of;
+      return of ? [{ run_id, of: of.rollout_id, turn: of.turn, group_size: lines.length }] : [];
+    });
+    const branches = branchesBelow(id, all).map(({ of: rollout_id, ...one }) => {
+      const lines = this.#runs.get(one.run_id) ?? [];
+      const rollouts = lines.map(({ rollout }) => rollout);
+      return { ...one, rollout_id, instance_id: lines[0]?.instance_id ?? '', rollouts };
+    });
+    return { of: this.#runs.get(run.run_id)?.[0]?.branch_of ?? null, branches };
   }
 
   async trends(chosen: readonly string[] | null, each: boolean): Promise<PageTrends> {

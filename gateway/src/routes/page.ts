@@ -5,6 +5,7 @@ import type { App } from '../access/app.ts';
 import type { GatewayDeps } from '../access/deps.ts';
 import {
   MOST_TREND_RUNS,
+  PageBranches,
   PageDetail,
   PageLive,
   PageOutput,
@@ -69,6 +70,16 @@ export function servePageData(
     '/v1/page/runs/:run',
     documented('Rollouts of a run since a cursor', PageRun, { params: RunParams, querystring: Query }, 404),
     ({ params, query }) => source.run(params.run, query.after),
+  );
+  app.get(
+    '/v1/page/branches/:id',
+    documented(
+      'Branches below a run or a rollout',
+      PageBranches,
+      { params: z.object({ id: z.string().meta({ description: 'id of a run or a rollout' }) }) },
+      404,
+    ),
+    ({ params }) => source.branches(params.id),
   );
   app.get(
     '/v1/page/trends',

@@ -179,7 +179,9 @@ async function writeChosen(work: Work, path: string): Promise<ExitCode> {
     const instance = instances.get(line.instance_id) ?? null;
     try {
       if ('lost' in fetched) throw new NotExportable(fetched.lost);
-      await writer.write(exportedRollout({ ...fetched, instance, exportedBy }));
+      await writer.write(
+        exportedRollout({ ...fetched, instance, exportedBy, branches: choice.branches.of(line.rollout_id) }),
+      );
       written += 1;
       if (line.imported) imported += 1;
       if (fetched.content?.trajectory) addLeftOut(left, leftOutOf(fetched.content.trajectory, lines));

@@ -1,5 +1,7 @@
 /** Tests of `swefarm branch` and `swefarm shell` on a stored rollout of a real worker. */
+import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
 import { startRedis } from '../../src/launchers/redis.ts';
@@ -8,7 +10,13 @@ import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { type Line, openScene } from './scene.ts';
 import { EXAMPLE_ID, twentyTurns, withoutInstall } from './scripts.ts';
 
-type Exported = { messages: { role: string; weight?: number }[] };
+const SWEFARM = join(import.meta.dirname, '../../../producer/bin/swefarm.mjs');
+
+type Credit = { turn: number; branches: number; rewarded: number; reward_mean: number | null };
+type Exported = {
+  messages: { role: string; weight?: number }[];
+  swefarm: { branch_of: unknown; branch_rewards: Credit[] };
+};
 
 test('a stored rollout is continued by branches and opened by a shell', async () => {
   await using redis = await startRedis();
@@ -37,6 +45,16 @@ test('a stored rollout is continued by branches and opened by a shell', async ()
     const answers = messages.filter(({ role }) => role === 'assistant');
     expect(answers.map(({ weight = 1 }) => weight)).toEqual([...Array(12).fill(0), ...Array(8).fill(1)]);
   }
+  // An export of both files names the parent of each branch, and the mean reward behind the turn of the parent.
+  const whole = join(scene.folder, 'whole.jsonl');
+  await scene.done`export ${join(scene.folder, `${run}.jsonl`)} ${file} --format sft-messages --out ${whole}`;
+  const [parent, ...others] = await readLines<Exported>(whole);
+  const { reward_mean } = parent?.swefarm.branch_rewards[0] ?? {};
+  expect(parent?.swefarm).toMatchObject({
+    ...{ branch_of: null, branch_rewards: [{ turn: 12, branches: 2, rewarded: 2 }] },
+  });
+  expect(reward_mean).toBe((branches.lines[0]?.reward ?? 0) / 2 + (branches.lines[1]?.reward ?? 0) / 2);
+  for (const { swefarm } of others) expect(swefarm).toMatchObject({ branch_of, branch_rewards: [] });
   const late = await scene.swefarm`branch ${rollout} --at 20`;
   expect(late.code).toBe(2);
   expect(late.stderr).toContain('give a number from 1 to 19');
@@ -46,6 +64,16 @@ test('a stored rollout is continued by branches and opened by a shell', async ()
   expect(shell).toMatchObject({ code: 0, stdout: 'from turn 1\n' });
   expect(await scene.swefarm`shell ${`${rollout}@0`} -- test -e made.txt`).toMatchObject({ code: 1 });
   expect(await scene.swefarm`shell ${`${rollout}@40`}`).toMatchObject({ code: 2 });
+  // On a terminal it is one; `execFile` fails for a failed assertion of the driver.
+  const driver = [
+    join(import.meta.dirname, 'terminal.py'),
+    process.execPath,
+    SWEFARM,
+    'shell',
+    `${rollout}@3`,
+  ];
+  const env = { PATH: process.env.PATH, ...scene.env };
+  expect((await promisify(execFile)('python3', driver, { env })).stdout).toBe('terminal works\n');
   expect(await readLines<Line>(join(scene.folder, `${run}.jsonl`))).toHaveLength(1);
   expect(await worker.stop()).toBe(0);
   await scene.expectNothingLeft();

@@ -1,5 +1,6 @@
 /** The input of an export format: one rollout with its provenance. */
 import { type ArtifactContent, isTruncated, successOf } from '@swefarm/shared';
+import type { BranchReward } from '../output/branches.ts';
 import type { OutputLine } from '../output/line.ts';
 
 /** Fields of an instance in an export. Tests and gold patch are omitted, because they reveal the solution. */
@@ -30,6 +31,8 @@ export type RolloutParts = Omit<ExportedRollout, 'provenance' | 'patch'> & {
   /** Model of the run record, used when the trajectory names no model. */
   model: string | null;
   exportedBy: string;
+  /** Rewards of the branches that the export has read. */
+  branches?: readonly BranchReward[];
 };
 
 export function exportedRollout(parts: RolloutParts): ExportedRollout {
@@ -38,7 +41,7 @@ export function exportedRollout(parts: RolloutParts): ExportedRollout {
   return { line, content, sample, instance, provenance: provenanceOf(parts), patch };
 }
 
-const provenanceOf = ({ line, content, instance, model, exportedBy }: RolloutParts) => ({
+const provenanceOf = ({ line, content, instance, model, exportedBy, branches = [] }: RolloutParts) => ({
   instance_id: line.instance_id,
   run_id: line.run_id,
   rollout_id: line.rollout_id,
@@ -58,6 +61,10 @@ const provenanceOf = ({ line, content, instance, model, exportedBy }: RolloutPar
   /** Whether a token limit cut the rollout (docs/training-data.md#overlong-rollouts). */
   truncated: isTruncated(line),
   trust: line.report?.trust.level ?? line.facts?.trust ?? null,
+  /** The rollout that this one continues, and the last shared turn; null: it began with the first turn. */
+  branch_of: line.branch_of ?? null,
+  /** Mean rewards of the rollouts that continue this one, by the turn behind which they do. */
+  branch_rewards: [...branches],
   /** Version of swefarm that made the rollout. `exported_by` is the version that exported the rollout. */
   software_version: content?.software_version ?? null,
   exported_by: exportedBy,

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { type ArtifactContent, isTruncated, successOf, type Trajectory } from '@swefarm/shared';
 import { chosenLines, type LineChoice } from '../export/lines.ts';
 import { type Split, splitOf } from '../formats/verl/rows.ts';
+import { BranchRewards } from '../output/branches.ts';
 import type { OutputLine } from '../output/line.ts';
 import { Replacements } from '../output/replacements.ts';
 import { partSizes, type Shares } from './recipe.ts';
@@ -57,6 +58,8 @@ export type Choice = {
   /** Ids of the instances of the chosen rollouts. `samples` is the maximum number of chosen rollouts of one instance. */
   instances: ReadonlySet<string>;
   samples: number;
+  /** Rewards of all branches that were read, chosen or not. */
+  branches: BranchRewards;
   /** Hash of the chosen rollouts and their numbers. */
   fingerprint: string;
 };
@@ -85,12 +88,14 @@ export async function chooseRollouts(
   const groups = new Map<string, Candidate[]>();
   const known = new Set<string>();
   const replacements = new Replacements();
+  const branches = new BranchRewards();
   let seen = 0;
   for (const [at, source] of sources.entries()) {
     const part = options.shares?.partOf[at] ?? 0;
     for await (const line of source.lines()) {
       seen += 1;
       replacements.note(line);
+      branches.note(line);
       const reason = dropReason(line, options.filters);
       if (reason !== null) drop(reason);
       else if (known.has(line.rollout_id)) drop('read before');
@@ -117,7 +122,7 @@ export async function chooseRollouts(
   const chosen = numbered(taken);
   const instances = new Set(taken.map(({ instance }) => instance));
   const samples = [...chosen.values()].reduce((most, sample) => Math.max(most, sample + 1), 0);
-  return { chosen, seen, dropped, instances, samples, fingerprint: hashOf(chosen) };
+  return { chosen, seen, dropped, instances, samples, branches, fingerprint: hashOf(chosen) };
 }
 
 async function candidateOf(line: OutputLine, options: ChoiceOptions): Promise<Omit<Candidate, 'part'>> {

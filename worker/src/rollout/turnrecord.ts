@@ -29,7 +29,7 @@ import { retryUntilAnswered, untilTakenOver } from './untilanswered.ts';
 /** Longest record in bytes. Later turns are not recorded, so that the next attempt continues from this point. */
 const MOST_BYTES = 64 * 1024 ** 2;
 /** Time in milliseconds after which the received part of an answer is recorded again: a lost worker loses no more sampling. */
-const PART_MS = 5_000;
+const PART_MS = 3_000;
 /** Ends after which the state of the sandbox, or the time that is used up, may be the cause: the next attempt begins anew. */
 const NOT_REPLAYED: ReadonlySet<FailureClass> = new Set([
   'patch_take',

@@ -45,6 +45,8 @@ const COLUMNS = {
   reward_table: 'text',
   exit_status: 'text',
   truncated: 'boolean',
+  branch_of: { rollout_id: 'text', turn: 'integer' },
+  branch_rewards: [{ turn: 'integer', branches: 'integer', rewarded: 'integer', reward_mean: 'double' }],
   trust: 'text',
   failure: 'text',
   turns: 'integer',

@@ -60,6 +60,8 @@ const COLUMNS = {
   licence: 'text',
   exit_status: 'text',
   truncated: 'boolean',
+  branch_of: { rollout_id: 'text', turn: 'integer' },
+  branch_rewards: [{ turn: 'integer', branches: 'integer', rewarded: 'integer', reward_mean: 'double' }],
   trust: 'text',
   software_version: 'text',
   exported_by: 'text',

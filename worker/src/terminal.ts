@@ -1,0 +1,75 @@
+/** A terminal in a sandbox: an interactive bash on a pseudo terminal inside, so that code inside never has the terminal of the person. */
+import { readFileSync } from 'node:fs';
+import type { Readable, Writable } from 'node:stream';
+import type { Container } from '@swefarm/sandbox';
+import { newId } from '@swefarm/shared';
+
+const SCRIPT = readFileSync(new URL('./terminal.sh', import.meta.url), 'utf8');
+const RESIZE = 'stty rows "$2" cols "$3" <"/proc/$(cat "$1")/fd/0"';
+const RESIZE_MS = 5_000;
+
+/** The terminal of the person; `onResize` returns a function that ends the calls. */
+export type Screen = {
+  input: Readable;
+  output: Writable;
+  size(): { rows: number; columns: number };
+  onResize(changed: () => void): () => void;
+};
+
+/** Returns whether the image has what {@link openTerminal} needs. */
+export async function hasTerminal(container: Container, signal: AbortSignal): Promise<boolean> {
+  const argv = ['bash', '-c', 'python3 -c "import pty" || command -v script'];
+  const { exitCode } = await container.exec(argv, { timeoutMs: 30_000, maxOutputBytes: 1024, signal });
+  return exitCode === 0;
+}
+
+/**
+ * Resolves when the shell ends. Bytes are passed as they are: a key such as Ctrl-C is a signal of the terminal inside, and the output of
+ * the sandbox controls the screen.
+ */
+export async function openTerminal(
+  container: Container,
+  activate: string,
+  screen: Screen,
+  signal: AbortSignal,
+): Promise<void> {
+  const pidFile = `/tmp/.sf-${newId()}`;
+  const sizes = () => [String(screen.size().rows), String(screen.size().columns)];
+  const argv = ['bash', '-c', SCRIPT, 'bash', activate, container.workdir, pidFile, ...sizes()];
+  const stream = await container.open(argv, signal);
+  const resize = async () => {
+    const line = ['bash', '-c', RESIZE, 'bash', pidFile, ...sizes()];
+    // The shell may end meanwhile.
+    await container.exec(line, { timeoutMs: RESIZE_MS, maxOutputBytes: 1024, signal }).catch(() => undefined);
+  };
+  const stop = screen.onResize(() => void resize());
+  const forward = (bytes: Buffer) => void stream.write(bytes);
+  screen.input.on('data', forward);
+  try {
+    for await (const bytes of stream) {
+      if (!screen.output.write(bytes)) await new Promise((resolve) => screen.output.once('drain', resolve));
+    }
+  } finally {
+    stop();
+    screen.input.off('data', forward);
+    screen.input.pause();
+    stream.destroy();
+  }
+}
+
+/** Returns the terminal of this process in raw mode, which disposing ends; null: input or output is no terminal. */
+export function ownScreen(): (Screen & Disposable) | null {
+  const { stdin, stdout } = process;
+  if (!stdin.isTTY || !stdout.isTTY) return null;
+  stdin.setRawMode(true);
+  return {
+    input: stdin,
+    output: stdout,
+    size: () => ({ rows: stdout.rows || 24, columns: stdout.columns || 80 }),
+    onResize(changed) {
+      stdout.on('resize', changed);
+      return () => void stdout.off('resize', changed);
+    },
+    [Symbol.dispose]: () => void stdin.setRawMode(false),
+  };
+}
