@@ -144,3 +144,17 @@ test('a usable result counts in the pass rates of its instance, by policy versio
   expect(passes.get('a__b.c-1')).toEqual([...[1, 2, 3].map((n) => [`v${n}`, 2, 1]), ['v4', 1, 0.5]]);
   expect(await keysOf(config)).toContain('passes:main:custom');
 });
+
+test('groups of draws are queued by their sequences, not by the order of the draws', async () => {
+  await using farm = await testFarm();
+  const dataset = { path: 'rows', sha256: 'ab', instances: 2 };
+  const run = testRun({ group_size: 2, dataset, policy, until });
+  const draws = [1, 0].map((sequence, at) => ({
+    ...{ instance_id: `i${at}`, image: 'i', sequence, stratum: 'all' as const, chance: 0.5 },
+  }));
+  await farm.runs.storeDraws(run, draws);
+  await farm.runs.create(run, ['i0', 'i1'].map(testInstance));
+  await farm.jobs.enqueue(run, await farm.groups.rollouts(run.run_id));
+  const next = await farm.queue().getPrioritized(0, 3);
+  expect(next.map(({ data }) => data.instance_id)).toEqual(['i1', 'i1', 'i0', 'i0']);
+});
