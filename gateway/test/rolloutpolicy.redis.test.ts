@@ -1,8 +1,8 @@
 /** Rows whose rollouts have policies of their own. */
 import { Secret } from '@swefarm/shared';
 import { expect, test } from 'vitest';
-import { testGateway } from './gateway.ts';
-import { finish, POLICY, post, row, untilQueued } from './gym.ts';
+import { ask, testGateway } from './gateway.ts';
+import { finish, INSTANCE, POLICY, post, row, untilQueued } from './gym.ts';
 import { failed, judged, startPlayer } from './player.ts';
 
 const OPERATOR = { policy: { urls: ['http://127.0.0.1:9/v1'], model: 'm', extra_body: { top_logprobs: 1 } } };
@@ -74,6 +74,32 @@ test('without endpoints of the operator, the first row gives those of the run', 
   expect(runs).toMatchObject([{ policy: { model: 'lora-v3', version: '3' } }]);
   await finish(farm);
   await Promise.all(asked);
+});
+
+test('samples asked for one at a time share a run, whatever their endpoints, headers and fields', async () => {
+  const { url, farm } = await testGateway({ policy_api_key: new Secret('operators-key') }, OPERATOR);
+  const sample = (request_id: string, policy: object) =>
+    ask(`${url}/v1/rollouts`, 'POST', { request_id, instance: INSTANCE, run: { policy }, wait_seconds: 0 });
+  const salt = (cache_salt: string) => ({
+    extra_body: { cache_salt },
+    headers: { 'x-session-id': cache_salt },
+  });
+  await sample('a', { ...salt('a'), urls: ['http://127.0.0.1:10/v1'] });
+  await sample('b', salt('b'));
+  await sample('c', {});
+  const queued = await policies(farm);
+  expect(new Set(queued.map(({ run }) => run)).size).toBe(1);
+  expect(queued.map(({ policy }) => policy)).toEqual([
+    { ...salt('a'), urls: ['http://127.0.0.1:10/v1'], api_key_ref: null },
+    { ...salt('b'), urls: null, api_key_ref: null },
+    undefined,
+  ]);
+  expect((await farm.runs.list())[0]?.policy).toMatchObject({ ...OPERATOR.policy, headers: {} });
+  for (const [policy, field] of [
+    [{ headers: { cookie: 'x' } }, 'run.policy.headers.cookie'],
+    [{ urls: ['nowhere'] }, 'run.policy.urls.0'],
+  ] as const)
+    expect(await sample('d', policy)).toMatchObject({ status: 422, body: { error: { field } } });
 });
 
 test.each([

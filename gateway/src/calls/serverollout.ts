@@ -3,7 +3,7 @@
  * `request_id` until the answer is the sample, so no connection is idle for hours. A caller that stops loses its rollout after the grace.
  */
 import { asTree, merge, requireKnownKeys } from '@swefarm/runs';
-import { type Instance, onAbort } from '@swefarm/shared';
+import { type Instance, onAbort, RolloutPolicy } from '@swefarm/shared';
 import { SampleBody, type SampleChoice, sampleOf } from '@swefarm/trajectories';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -16,7 +16,7 @@ import {
 } from '../access/ceilings.ts';
 import { digest, fingerprint } from '../access/digest.ts';
 import { keyFor } from '../access/policykeys.ts';
-import { settingsRefusal } from '../access/refusal.ts';
+import { Refusal, settingsRefusal } from '../access/refusal.ts';
 import { CallConnection } from './callconnection.ts';
 import type { CallerRun } from './openruns.ts';
 import { readInstance } from './runrows.ts';
@@ -76,7 +76,10 @@ export async function serveRollout(
   }
 }
 
-/** Merges the settings of `serve`, of the caller and of the request. Throws Refusal 403, 422. */
+/**
+ * Merges the settings of `serve`, of the caller and of the request. Endpoints, headers and fields of the request's policy are no settings of
+ * the run, because trainers give each sample its own, and such samples share a run. Throws Refusal 403, 422.
+ */
 function settingsOf(deps: CallDeps, caller: Caller, request: Asked): CallerRun {
   const { run } = request.body;
   const operator = merge(merge({}, deps.settings ?? {}), caller.run);
@@ -88,8 +91,19 @@ function settingsOf(deps: CallDeps, caller: Caller, request: Asked): CallerRun {
   requireKindAllowed(request, caller, operator, run);
   requirePromptsAllowed(operator, run);
   requireCardAllowed(run, deps.config);
-  const apiKey = keyFor(caller, asTree(operator.policy).urls, asTree(run.policy).urls);
-  return { caller, settings: merge(operator, run), apiKey, own: null };
+  const { urls, headers, extra_body, ...policy } = asTree(run.policy);
+  const settings = merge(operator, { ...run, ...(run.policy === undefined ? {} : { policy }) });
+  const operatorUrls = asTree(operator.policy).urls;
+  const apiKey = keyFor(caller, operatorUrls, null);
+  if ((urls ?? headers ?? extra_body) === undefined) return { caller, settings, apiKey, own: null };
+  const parsed = RolloutPolicy.omit({ api_key_ref: true }).safeParse({ urls, headers, extra_body });
+  if (parsed.success) {
+    const own = { ...parsed.data, apiKey: parsed.data.urls && keyFor(caller, operatorUrls, urls) };
+    return { caller, settings, apiKey, own };
+  }
+  const [issue] = parsed.error.issues;
+  const field = ['run', 'policy', ...(issue?.path ?? [])].join('.');
+  throw new Refusal(422, 'bad_settings', `${field}: ${issue?.message}`, { field });
 }
 
 const IN_RUN = { url: 'run.policy.urls', model: 'run.policy.model' };
