@@ -80,7 +80,7 @@ test('tokens of a stream interrupted before the update have the earlier version'
   });
 });
 
-test('a stream in flight across an update has spans of both versions, and null between the reads', async () => {
+test('a stream in flight across an update has spans of both versions, and null between reads', async () => {
   const { turn, request, announce, read } = scene('w1');
   request();
   for (const tokens of [40, 90, 140]) read(tokens);
