@@ -99,7 +99,7 @@ class Groups:
     ) -> None:
         self.farm, self.cursor, self.keep, self.lines, self.needs_tokens = farm, after or "0", keep, lines, needs_tokens
         self.run_id: Optional[str] = None
-        self._query = f"lines={lines}&experts={str(routed_experts).lower()}"
+        self._query = f"lines={lines}&routed_experts={str(routed_experts).lower()}"
         self._submission, self._key, self._resumable = submission, idempotency_key, resumable
         self._hearts, self._progress, self._begun = hearts, progress, begun
         self._playing: Optional[Playing] = None

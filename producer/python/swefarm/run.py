@@ -268,7 +268,7 @@ class _Call:
             "instance": self._instance,
             "run": {**settings, "policy": policy},
             "lines": run.lines,
-            "experts": run.routed_experts,
+            "routed_experts": run.routed_experts,
         }
 
     def body(self) -> dict[str, Any]:
