@@ -36,7 +36,7 @@ export const RolloutRequest = z.strictObject({
     .default({})
     .meta({ description: "keys of a run's record, as in a --run-config file" }),
   lines: z.enum(['main', 'all']).default('main'),
-  experts: z.boolean().default(false),
+  routed_experts: z.boolean().default(false),
   wait_seconds: z.number().min(0).max(600).default(30).meta({ description: 'longest wait for the result' }),
 });
 
@@ -53,7 +53,7 @@ export async function serveRollout(
   reply: FastifyReply,
 ): Promise<z.infer<typeof RolloutAnswer>> {
   const { config } = deps;
-  const { wait_seconds: waitSeconds, lines, experts, ...asked } = request.body;
+  const { wait_seconds: waitSeconds, lines, routed_experts: experts, ...asked } = request.body;
   const caller = findCaller(request);
   const instance = readInstance('instance', asked.instance, deps);
   requireInstanceAllowed(instance, config, 'instance.');

@@ -12,7 +12,7 @@ import { requireRun } from './runs.ts';
 export const RolloutParams = z.object({ rollout: z.string() });
 
 const SampleQuery = z.object({
-  experts: z
+  routed_experts: z
     .enum(['true', 'false'])
     .default('false')
     .meta({ description: 'true: with the stored experts of a mixture-of-experts model' }),
@@ -58,7 +58,7 @@ export function rolloutRoutes(app: App, deps: GatewayDeps): void {
     async ({ params: { rollout }, query }) => {
       const result = await requireResult(deps, rollout);
       const content = await deps.farm.artifacts.read(result.artifact);
-      const choice = { lines: query.lines, experts: query.experts === 'true' };
+      const choice = { lines: query.lines, experts: query.routed_experts === 'true' };
       return sampleOf(result, content?.trajectory ?? null, choice);
     },
   );

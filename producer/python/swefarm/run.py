@@ -8,14 +8,14 @@ import re
 import threading
 import time
 import uuid
-from dataclasses import asdict, dataclass
 from typing import Any, Mapping, Optional, Sequence, Union
 
 from .farm import Farm, FarmError, FarmRefusal, in_thread
-from .groups import WAIT_S, Groups, Playing, plain, rows_of
+from .groups import WAIT_S, Groups, Playing
 from .hearts import Hearts
 from .progress import Progress
-from .sample import Failure, Group, Sample
+from .sample import Failure, Sample
+from .settings import Sampling, merged, plain, rows_of
 from .wire import sample_of
 
 logger = logging.getLogger(__name__)
@@ -26,32 +26,6 @@ Row = Union[Mapping[str, Any], str]
 LEASE_S = 900.0
 #: Statuses of refusals that a change of the request or of the configuration would end. They are raised at once.
 CONFIGURATION = (400, 401, 403, 404, 409, 413, 415, 422)
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """
-    What is sampled from. Each key is sent with each request, because servers take absent ones from the model's generation_config.json.
-    """
-
-    temperature: float = 1.0
-    top_p: float = 1.0
-    #: -1: all tokens.
-    top_k: int = -1
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
-    #: Of one answer; None: all that is left.
-    max_tokens: Optional[int] = None
-    stop: Sequence[str] = ()
-    #: From it each rollout and turn gets a seed of its own; None: no seed.
-    seed: Optional[int] = None
-
-    def settings(self) -> dict[str, Any]:
-        """Returns the keys of ``policy.sampling`` of a run."""
-        given = {**asdict(self), "stop": list(self.stop)}
-        return {key: value for key, value in given.items() if value is not None and value != []}
 
 
 class Run:
@@ -298,7 +272,7 @@ class _Call:
             "instance": self._instance,
             "run": {**settings, "policy": policy, "agent": merged(settings["agent"], agent)},
             "lines": run.lines,
-            "experts": run.routed_experts,
+            "routed_experts": run.routed_experts,
         }
 
     def body(self) -> dict[str, Any]:
@@ -324,15 +298,3 @@ class _Call:
         name = self._instance.get("instance_id", "") if isinstance(self._instance, dict) else self._instance
         facts = {"group": self.group, "index": self.index, "rollout_id": self.rollout_id, "instance_id": str(name)}
         return Sample.failed(Failure("client", code, message), **facts)
-
-
-def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns both trees in one; where both have a mapping its keys are merged, else ``above`` wins."""
-    tree = dict(below)
-    for key, value in above.items():
-        inner = tree.get(key)
-        tree[key] = merged(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
-    return tree
-
-
-__all__ = ["Group", "Groups", "Run", "Sampling", "Update"]

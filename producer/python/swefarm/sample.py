@@ -254,29 +254,6 @@ class Sample(Segment):
         return list(trajectory["messages"]) if trajectory else []
 
 
-@dataclass(frozen=True)
-class Group:
-    """All rollouts of one instance in one run. ``end``: ``mixed``, ``uniform``, ``short`` or ``cancelled`` (docs/groups.md)."""
-
-    id: str
-    instance_id: str
-    end: str
-    samples: tuple[Sample, ...]
-    #: ``after=`` of :meth:`swefarm.Run.groups` continues behind this group.
-    cursor: str = ""
-    run_id: str = ""
-
-    @property
-    def judged(self) -> list[Sample]:
-        """The samples with a reward."""
-        return [sample for sample in self.samples if sample.judged]
-
-    @property
-    def mixed(self) -> bool:
-        """Whether the rewards of the judged samples differ."""
-        return len({sample.reward for sample in self.judged}) > 1
-
-
 def judged_advantages(samples: Sequence[Sample], std: bool = True, epsilon: float = 1e-6) -> list[float]:
     """
     Returns GRPO's advantages over the judged samples of each group: the distance to the mean, by default in standard deviations (n - 1,

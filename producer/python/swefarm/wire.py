@@ -85,7 +85,7 @@ def _segment_of(body: Mapping[str, Any]) -> Segment:
         line=body["line"],
         kind=body["kind"],
         weight=body["weight"],
-        routed_experts=tuple(body.get("experts") or ()),
+        routed_experts=tuple(body.get("routed_experts") or ()),
     )
 
 

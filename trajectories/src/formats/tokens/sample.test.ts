@@ -24,7 +24,7 @@ test('a sample has the stored ids, and the log-probabilities of the sampled toke
   expect(one?.turns.map(([start, stop]) => response.slice(start, stop))).toEqual(
     tokens.map(({ generation }) => [...generation]),
   );
-  expect(one).not.toHaveProperty('experts');
+  expect(one).not.toHaveProperty('routed_experts');
 });
 
 test('versions that change in mid-answer are spans, and unknown ones are not', () => {
@@ -61,7 +61,7 @@ test('experts come on request, as they are stored', () => {
   if (!turn?.tokens) throw new Error('the turn has tokens');
   turn.tokens.routed_experts = experts;
   const { segments } = sampleOf(aResult(), made, { ...MAIN, experts: true });
-  expect(segments[0]?.experts).toEqual([{ ...experts, rows: 'AQIDBA==' }]);
+  expect(segments[0]?.routed_experts).toEqual([{ ...experts, rows: 'AQIDBA==' }]);
 });
 
 test('a rollout without ids says why', () => {

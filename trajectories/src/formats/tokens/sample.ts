@@ -27,7 +27,7 @@ const SampleSegment = z.object({
   spans: z
     .array(z.tuple([z.string(), at, at]))
     .meta({ description: 'version that sampled the tokens [start, stop) of the response' }),
-  experts: z
+  routed_experts: z
     .array(
       z.object({
         start: at.meta({ description: 'token of the first row, from the start of the prompt' }),
@@ -65,7 +65,7 @@ export function sampleOf(
   const found = trajectory === null ? [] : segmentsOf(trajectory, lines);
   const segments = found.map((segment) => ({
     ...segmentBody(segment),
-    ...(experts ? { experts: segment.sequence.experts.map(expertsBody) } : {}),
+    ...(experts ? { routed_experts: segment.sequence.experts.map(expertsBody) } : {}),
   }));
   const without = trajectory === null ? 'no trajectory is stored' : 'the policy returned no token ids';
   return { result, truncated: isTruncated(result), segments, missing: segments.length > 0 ? null : without };
