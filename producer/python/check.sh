@@ -17,8 +17,12 @@ print("wheel:", importlib.metadata.version("swefarm"))')
 
 tested=0
 for version in 3.10 3.11 3.12 3.13; do
-  python=$(command -v "python$version" || find "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/python -maxdepth 0 2>/dev/null | tail -1) || true
-  if [ -z "$python" ] || ! "$python" -c '' 2>/dev/null; then
+  python=
+  # A shim of pyenv is on PATH for versions that are not selected, and fails.
+  for found in "python$version" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/python; do
+    if "$found" -c '' 2>/dev/null; then python=$found; fi
+  done
+  if [ -z "$python" ]; then
     echo "Python $version: not here, its tests did not run"
     continue
   fi

@@ -17,9 +17,9 @@ import {
 import { digest, fingerprint } from '../access/digest.ts';
 import { keyFor } from '../access/policykeys.ts';
 import { settingsRefusal } from '../access/refusal.ts';
-import { readInstance } from '../routes/runrows.ts';
 import { CallConnection } from './callconnection.ts';
 import type { CallerRun } from './openruns.ts';
+import { readInstance } from './runrows.ts';
 import type { CallDeps } from './servecall.ts';
 
 export const RolloutRequest = z.strictObject({

@@ -30,7 +30,7 @@ import {
 import type { RouteDeps } from '../access/deps.ts';
 import { keyFor, storeKey } from '../access/policykeys.ts';
 import { Refusal, settingsRefusal } from '../access/refusal.ts';
-import { readInstances, wholeDataset } from './runrows.ts';
+import { readInstances, wholeDataset } from '../calls/runrows.ts';
 
 export const RunSubmission = z.strictObject({
   instances: z

@@ -18,10 +18,11 @@ from .farm import Farm, in_thread
 
 #: Runs a command, and ends it when standard input ends: with SIGTERM, another after 20 s, SIGKILL after 20 s more.
 _SUPERVISOR = """
-import subprocess, sys, threading
+import os, subprocess, sys, threading
 child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
 def end():
-    sys.stdin.buffer.read()
+    while os.read(0, 1):
+        pass
     for stop in (child.terminate, child.terminate, child.kill):
         stop()
         try:
@@ -30,7 +31,7 @@ def end():
             pass
 threading.Thread(target=end, daemon=True).start()
 code = child.wait()
-sys.exit(code if code >= 0 else 128 - code)
+os._exit(code if code >= 0 else 128 - code)
 """
 
 

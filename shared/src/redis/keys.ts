@@ -46,12 +46,7 @@ export function keysFor(prefix: string) {
     policyReports: policyReportKeys(key),
     admission: admissionKeys(key),
     live: liveKeys(key),
-    /** Hash | none | counters over all runs of a kind. */
-    totals: (kind: string) => key('totals', kind),
-    /** Sorted set | ttl of the last run to commit; the newest 8 | policy versions by last commit (ms). */
-    versions: (kind: string) => key('versions', kind),
-    /** Hash | ttl of the last run to commit | counters of one policy version. */
-    versionTotals: (kind: string, version: string) => key('versions', kind, version),
+    ...totalKeys(key),
     /** BullMQ | as BullMQ removes it | BullMQ's own keys of one queue. */
     queue: (name: string, part: string) => key(name, part),
     run: (id: string) => runKeys(key, id),
@@ -69,6 +64,15 @@ export function keysFor(prefix: string) {
 }
 
 type Key = (...parts: string[]) => string;
+
+const totalKeys = (key: Key) => ({
+  /** Hash | none | counters over all runs of a kind. */
+  totals: (kind: string) => key('totals', kind),
+  /** Sorted set | ttl of the last run to commit; the newest 8 | policy versions by last commit (ms). */
+  versions: (kind: string) => key('versions', kind),
+  /** Hash | ttl of the last run to commit | counters of one policy version. */
+  versionTotals: (kind: string, version: string) => key('versions', kind, version),
+});
 
 const memoryKeys = (key: Key) => ({
   /** Hash | 30 days after the last judged rollout of AGENT | `family/instance`, `family/*`, `*` → running means of seconds, tokens and turns. */

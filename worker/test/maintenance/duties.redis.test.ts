@@ -1,7 +1,7 @@
 /** Each duty on a real Redis: its effect, its repetition, and its interruption. */
 import { parseRolloutId, type RunRecord, resumeRun } from '@swefarm/shared';
 import { expect, test } from 'vitest';
-import { cancelExpiredRuns, cancelStaleRuns } from '../../src/maintenance/cancelruns.ts';
+import { cancelAbandonedRuns, cancelExpiredRuns, cancelStaleRuns } from '../../src/maintenance/cancelruns.ts';
 import { commitCancelled } from '../../src/maintenance/commitcancelled.ts';
 import { giveUpRollouts } from '../../src/maintenance/deadworkers.ts';
 import type { Duty } from '../../src/maintenance/duty.ts';
@@ -44,6 +44,29 @@ test('a deadline cancels rollouts without a result, with the reason, and keeps r
   expect(await at.farm.cancel.epoch()).toBe(epoch);
   expect(await at.farm.groups.open(later.run.run_id)).toHaveLength(4);
   expect(await at.farm.jobs.missing(ids)).toEqual(ids.slice(1));
+});
+
+test('a run whose submitter renews its lease no more is cancelled, others are not', async () => {
+  const at = await scene();
+  const { run, ids } = await startRun(at, {});
+  const renewed = await startRun(at, {});
+  const without = await startRun(at, {});
+  expect(await at.farm.runLeases.renew([run.run_id, 'gone'], 1)).toEqual([run.run_id]);
+  await at.farm.runLeases.renew([renewed.run.run_id], 1);
+  await at.farm.runLeases.renew([renewed.run.run_id], 3_600_000);
+  await endBy(at, run, ids[0] ?? '', { judged: 1 });
+  await expect.poll(() => at.farm.runLeases.overdue()).toEqual([run.run_id]);
+  await twice(cancelAbandonedRuns, at);
+  await twice(commitCancelled(), at);
+  expect(await rowsOf(at, run.run_id)).toEqual({
+    0: 'judged judged',
+    1: 'cancelled lease',
+    2: 'cancelled lease',
+    3: 'cancelled lease',
+  });
+  for (const { run: other } of [renewed, without])
+    expect(await at.farm.groups.open(other.run_id)).toHaveLength(4);
+  expect(await at.farm.runLeases.overdue()).toEqual([]);
 });
 
 test('neither deadline, min_group, oversample nor refills end an open run or its groups', async () => {

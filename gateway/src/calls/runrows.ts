@@ -3,7 +3,7 @@ import { describeProblems, toInstance } from '@swefarm/datasets';
 import type { Instance } from '@swefarm/shared';
 import type { GatewayDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
-import { withHealth } from '../calls/callerrun.ts';
+import { withHealth } from './callerrun.ts';
 
 type Given = string | Record<string, unknown>;
 

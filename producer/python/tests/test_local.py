@@ -1,0 +1,86 @@
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from swefarm import Farm
+from swefarm.local import find_swefarm
+
+#: Stands for `swefarm` and `swefarm-worker`: prints what they print when they are ready, and writes that it was stopped.
+PROGRAM = """#!{python}
+import pathlib, signal, sys, time
+name = {{"redis": "redis", "serve": "gateway"}}.get(sys.argv[1], "worker")
+def stop(*_):
+    with open({ended!r}, "a") as file:
+        file.write(name + "\\n")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, stop)
+if {fails!r} == name:
+    sys.exit("no runtime is installed")
+print({{"redis": '{{"host":1}}', "gateway": '{{"url":"http://127.0.0.1:9"}}', "worker": '{{"msg":"ready"}}'}}[name], flush=True)
+if name == "redis":
+    sys.stdin.read()
+    stop()
+while True:
+    time.sleep(1)
+"""
+
+
+def programs(folder, fails=""):
+    """Writes the stand-ins, and returns the path of `swefarm`. `ended` of the folder lists what was stopped, in order."""
+    for name in ("swefarm", "swefarm-worker"):
+        path = Path(folder, name)
+        path.write_text(PROGRAM.format(python=sys.executable, ended=f"{folder}/ended", fails=fails))
+        path.chmod(0o755)
+    return Path(folder, "swefarm")
+
+
+def ended(folder):
+    path = Path(folder, "ended")
+    return path.read_text().split() if path.exists() else []
+
+
+class LocalTest(unittest.TestCase):
+    def test_a_local_farm_ends_in_order_at_the_end_of_its_block(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with Farm.local(swefarm=programs(folder), workers=2, runtime="rootfs") as farm:
+                self.assertEqual((farm.url, ended(folder)), ("http://127.0.0.1:9", []))
+                self.assertTrue(farm.token)
+            self.assertEqual(ended(folder), ["worker", "worker", "gateway", "redis"])
+            self.assertFalse(farm.folder.exists())
+
+    def test_a_process_that_cannot_start_is_named_with_the_end_of_its_log(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(RuntimeError, "(?s)worker-0 of the local farm ended with code 1.*no runtime is installed"):
+                Farm.local(swefarm=programs(folder, "worker"))
+            self.assertEqual(ended(folder), ["gateway", "redis"])
+
+    def test_the_farm_of_a_killed_process_ends(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code = f"from swefarm import Farm; Farm.local(swefarm={str(programs(folder))!r}); print('up', flush=True); import time; time.sleep(600)"
+            child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+            self.assertEqual(child.stdout.readline(), b"up\n")
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+            child.stdout.close()
+            until = time.monotonic() + 60
+            while len(ended(folder)) < 3 and time.monotonic() < until:
+                time.sleep(0.05)
+            self.assertEqual(sorted(ended(folder)), ["gateway", "redis", "worker"])
+
+    def test_the_command_is_searched_for_and_its_absence_has_a_remedy(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = programs(folder)
+            with mock.patch.dict(os.environ, {"SWEFARM_BIN": str(program)}):
+                self.assertEqual(find_swefarm(), program)
+            with self.assertRaisesRegex(FileNotFoundError, "is no program"):
+                find_swefarm(f"{folder}/none")
+
+
+if __name__ == "__main__":
+    unittest.main()
