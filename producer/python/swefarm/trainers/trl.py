@@ -64,7 +64,8 @@ def rollout_func(
         urls = policy_urls or _server_urls(args)
         common = {
             **{"policy_urls": urls, "model": (model or str(trainer.model.config._name_or_path)) if urls else model, "version": str(step)},
-            **{"sampling": sampling_of({name: getattr(args, name, None) for name in SAMPLED}), "max_response_tokens": int(args.max_completion_length)},
+            "sampling": sampling_of({name: getattr(args, name, None) for name in SAMPLED}),
+            "max_response_tokens": int(args.max_completion_length),
         }
         rollouts = [
             {"instance": row_in(_named(prompt), by_id), "group": key, "index": at, "request_id": f"{key}-{at}", **common}
