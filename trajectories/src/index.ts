@@ -39,7 +39,7 @@ export {
   type Stored,
   writeFolder,
 } from './formats/swebench/tree.ts';
-export { SampleBody, sampleOf } from './formats/tokens/sample.ts';
+export { SampleBody, type SampleChoice, sampleOf } from './formats/tokens/sample.ts';
 export { writeVerlDataset } from './formats/verl/dataset.ts';
 export { PROMPT_STYLES } from './formats/verl/prompts.ts';
 export { inFolder, readIfThere, replaceRecord, writing } from './output/appendfile.ts';

@@ -4,7 +4,7 @@
  */
 import { asTree, merge, requireKnownKeys } from '@swefarm/runs';
 import { type Instance, onAbort } from '@swefarm/shared';
-import { SampleBody, sampleOf } from '@swefarm/trajectories';
+import { SampleBody, type SampleChoice, sampleOf } from '@swefarm/trajectories';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { type Caller, findCaller } from '../access/callers.ts';
@@ -36,6 +36,7 @@ export const RolloutRequest = z.strictObject({
     .default({})
     .meta({ description: "keys of a run's record, as in a --run-config file" }),
   lines: z.enum(['main', 'all']).default('main'),
+  routed_experts: z.boolean().default(false),
   wait_seconds: z.number().min(0).max(600).default(30).meta({ description: 'longest wait for the result' }),
 });
 
@@ -52,7 +53,7 @@ export async function serveRollout(
   reply: FastifyReply,
 ): Promise<z.infer<typeof RolloutAnswer>> {
   const { config } = deps;
-  const { wait_seconds: waitSeconds, lines, ...asked } = request.body;
+  const { wait_seconds: waitSeconds, lines, routed_experts: experts, ...asked } = request.body;
   const caller = findCaller(request);
   const instance = readInstance('instance', asked.instance, deps);
   requireInstanceAllowed(instance, config, 'instance.');
@@ -67,7 +68,7 @@ export async function serveRollout(
   // Only a sample is an answer: until then a repeated request finds the same rollout.
   connection.isUnanswered = true;
   try {
-    return await awaitSample(deps, { connection, callerRun, instance, identity, lines });
+    return await awaitSample(deps, { connection, callerRun, instance, identity, choice: { lines, experts } });
   } catch (error) {
     // The reply of a closed connection has no body.
     if (connection.closed.aborted) return reply.hijack() as never;
@@ -98,12 +99,12 @@ type Waiting = {
   callerRun: CallerRun;
   instance: Instance;
   identity: Parameters<CallDeps['calls']['find']>[0];
-  lines: z.infer<typeof RolloutRequest>['lines'];
+  choice: SampleChoice;
 };
 
 async function awaitSample(
   deps: CallDeps,
-  { connection, callerRun, instance, identity, lines }: Waiting,
+  { connection, callerRun, instance, identity, choice }: Waiting,
 ): Promise<z.infer<typeof RolloutAnswer>> {
   const rollout = await deps.calls
     .find(identity, callerRun, instance, connection.closed)
@@ -125,5 +126,5 @@ async function awaitSample(
   onAbort(connection.closed, release);
   const content = await deps.farm.artifacts.read(result.artifact);
   connection.isUnanswered = false;
-  return { status: 'done', rollout_id, ...sampleOf(result, content?.trajectory ?? null, lines) };
+  return { status: 'done', rollout_id, ...sampleOf(result, content?.trajectory ?? null, choice) };
 }

@@ -11,7 +11,11 @@ import { requireRun } from './runs.ts';
 
 export const RolloutParams = z.object({ rollout: z.string() });
 
-const LinesQuery = z.object({
+const SampleQuery = z.object({
+  routed_experts: z
+    .enum(['true', 'false'])
+    .default('false')
+    .meta({ description: 'true: with the stored experts of a mixture-of-experts model' }),
   lines: z.enum(['main', 'all']).default('main').meta({
     description: 'all: also the other trained lines of an agent that comes as a program',
   }),
@@ -40,13 +44,14 @@ export function rolloutRoutes(app: App, deps: GatewayDeps): void {
     documented(
       'The sample of a finished rollout for a trainer',
       SampleBody,
-      { params, querystring: LinesQuery },
+      { params, querystring: SampleQuery },
       404,
     ),
     async ({ params: { rollout }, query }) => {
       const result = await requireResult(deps, rollout);
       const content = await deps.farm.artifacts.read(result.artifact);
-      return sampleOf(result, content?.trajectory ?? null, query.lines);
+      const choice = { lines: query.lines, experts: query.routed_experts === 'true' };
+      return sampleOf(result, content?.trajectory ?? null, choice);
     },
   );
   app.get(

@@ -2,12 +2,13 @@
 
 from .aio import AsyncSandbox
 from .farm import Farm, FarmError, FarmRefusal, HoldExpired
-from .groups import Groups
+from .groups import Group, Groups
 from .local import LocalFarm
 from .output import FileError, Output, SandboxEnded, SandboxError, SandboxLost, Verdict
-from .run import Run, Sampling
-from .sample import UNJUDGED, BrokenTokens, Failure, Group, Sample, Segment, Span, Turn, judged_advantages
+from .run import Run
+from .sample import UNJUDGED, BrokenTokens, Failure, Sample, Segment, Span, Turn, judged_advantages
 from .sandbox import Sandbox
+from .settings import Sampling
 from .shell import Shell
 from .shim import BadRequest, PolicyShim
 

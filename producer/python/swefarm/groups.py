@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from typing import Any, Callable, Mapping, Optional, Sequence
+from dataclasses import dataclass
+from typing import Any, Callable, Mapping, Optional
 from urllib.parse import quote
 
 from .farm import Farm, FarmError, FarmRefusal, in_thread
 from .hearts import Hearts
 from .progress import Progress
-from .sample import Failure, Group, Sample
+from .sample import Failure, Sample
 from .wire import failure_of, sample_of, seconds_of
 
 logger = logging.getLogger(__name__)
@@ -22,6 +23,29 @@ WAIT_S = 30.0
 SHOWN_S = 5.0
 #: Seconds between the end of a loop and the cancellation. An exception that ends the whole run leaves its groups to be resumed.
 LEAVE_S = 1.0
+
+
+@dataclass(frozen=True)
+class Group:
+    """All rollouts of one instance in one run. ``end``: ``mixed``, ``uniform``, ``short`` or ``cancelled`` (docs/groups.md)."""
+
+    id: str
+    instance_id: str
+    end: str
+    samples: tuple[Sample, ...]
+    #: ``after=`` of :meth:`swefarm.Run.groups` continues behind this group.
+    cursor: str = ""
+    run_id: str = ""
+
+    @property
+    def judged(self) -> list[Sample]:
+        """The samples with a reward."""
+        return [sample for sample in self.samples if sample.judged]
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the rewards of the judged samples differ."""
+        return len({sample.reward for sample in self.judged}) > 1
 
 
 class Playing:
@@ -67,6 +91,7 @@ class Groups:
         after: str,
         keep: str,
         lines: str,
+        routed_experts: bool,
         needs_tokens: bool,
         hearts: Optional[Hearts],
         progress: Progress,
@@ -74,6 +99,7 @@ class Groups:
     ) -> None:
         self.farm, self.cursor, self.keep, self.lines, self.needs_tokens = farm, after or "0", keep, lines, needs_tokens
         self.run_id: Optional[str] = None
+        self._query = f"lines={lines}&routed_experts={str(routed_experts).lower()}"
         self._submission, self._key, self._resumable = submission, idempotency_key, resumable
         self._hearts, self._progress, self._begun = hearts, progress, begun
         self._playing: Optional[Playing] = None
@@ -109,7 +135,7 @@ class Groups:
             self._playing.end()
 
     def __del__(self) -> None:
-        playing = self._playing
+        playing = getattr(self, "_playing", None)
         if playing is not None and playing.open:
             timer = threading.Timer(LEAVE_S, playing.end)
             timer.daemon = True
@@ -181,7 +207,7 @@ class Groups:
         if result["artifact"] is None and (failure is not None or self.needs_tokens):
             return Sample.failed(failure or Failure("client", "no_tokens", "no trajectory is stored"), **known)
         try:
-            body = self.farm.call("GET", f"/v1/rollouts/{quote(result['rollout_id'])}/sample?lines={self.lines}")
+            body = self.farm.call("GET", f"/v1/rollouts/{quote(result['rollout_id'])}/sample?{self._query}")
         except (FarmError, FarmRefusal) as error:  # One sample must not take the others of its group with it.
             return Sample.failed(failure or Failure("client", "not_fetched", str(error)), **known)
         return sample_of(body, group, lines=self.lines, needs_tokens=self.needs_tokens)
@@ -202,20 +228,3 @@ class Groups:
         size = int(self._submission["group_size"])
         samples = [Sample.failed(failure, group=name, index=index, instance_id=instance) for index in range(size)]
         return Group(name, instance, "cancelled", tuple(samples), self.cursor, str(self.run_id))
-
-
-def rows_of(rows: "Optional[Sequence[Any]]") -> Optional[list[Any]]:
-    """Returns rows in the form of the API: mappings and ids of instances. JSON has no arrays of numpy, so they become lists."""
-    if rows is None:
-        return None
-    return [row if isinstance(row, str) else plain(row) for row in rows]
-
-
-def plain(value: Any) -> Any:
-    """Returns mappings and lists alone, of what data frames and data sets put in their place."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(inner) for inner in value]
-    convert = getattr(value, "tolist", None) or getattr(value, "isoformat", None)
-    return plain(convert()) if callable(convert) else value

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
-from .sample import Group
+if TYPE_CHECKING:
+    from .groups import Group
 
 
 class Progress:
@@ -21,7 +22,7 @@ class Progress:
         self._unjudged = 0
         self._width = 0
 
-    def add(self, group: Group) -> None:
+    def add(self, group: "Group") -> None:
         """Counts a group that was delivered."""
         self._ends[group.end] = self._ends.get(group.end, 0) + 1
         self._rewards += [sample.reward for sample in group.judged if sample.reward is not None]

@@ -8,14 +8,14 @@ import re
 import threading
 import time
 import uuid
-from dataclasses import asdict, dataclass
 from typing import Any, Mapping, Optional, Sequence, Union
 
 from .farm import Farm, FarmError, FarmRefusal, in_thread
-from .groups import WAIT_S, Groups, Playing, plain, rows_of
+from .groups import WAIT_S, Groups, Playing
 from .hearts import Hearts
 from .progress import Progress
-from .sample import Failure, Group, Sample
+from .sample import Failure, Sample
+from .settings import Sampling, merged, plain, rows_of
 from .wire import sample_of
 
 logger = logging.getLogger(__name__)
@@ -28,38 +28,13 @@ LEASE_S = 900.0
 CONFIGURATION = (400, 401, 403, 404, 409, 413, 415, 422)
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """
-    What is sampled from. Each key is sent with each request, because servers take absent ones from the model's generation_config.json.
-    """
-
-    temperature: float = 1.0
-    top_p: float = 1.0
-    #: -1: all tokens.
-    top_k: int = -1
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
-    #: Of one answer; None: all that is left.
-    max_tokens: Optional[int] = None
-    stop: Sequence[str] = ()
-    #: From it each rollout and turn gets a seed of its own; None: no seed.
-    seed: Optional[int] = None
-
-    def settings(self) -> dict[str, Any]:
-        """Returns the keys of ``policy.sampling`` of a run."""
-        given = {**asdict(self), "stop": list(self.stop)}
-        return {key: value for key, value in given.items() if value is not None and value != []}
-
-
 class Run:
     """
     The settings of rollouts, and the policy that they follow. ``name`` names the policy's record and, with a ``key``, the runs on the
     farm. ``model`` and ``policy_urls`` (with /v1) default to those of the gateway. ``settings`` are further keys of a run
     (docs/running.md), such as ``{"agent": {"step_limit": 50}}``, and win over the other arguments. ``lines="all"``: samples have the
-    other trained lines of agents that come as programs. ``lease_s``: the farm cancels runs of a process that was silent for so long;
+    other trained lines of agents that come as programs. ``routed_experts``: they have the stored experts of a mixture-of-experts
+    model. ``lease_s``: the farm cancels runs of a process that was silent for so long;
     None: never. As a context manager (also ``async with``) it cancels at the end what is under way; after an exception, runs with a
     ``key`` go on until their lease ends, so that a restarted trainer continues them.
     """
@@ -76,6 +51,7 @@ class Run:
         max_response_tokens: Optional[int] = None,
         kind: str = "training",
         lines: str = "main",
+        routed_experts: bool = False,
         lease_s: Optional[float] = LEASE_S,
         settings: Optional[Mapping[str, Any]] = None,
         progress: Optional[bool] = None,
@@ -86,7 +62,7 @@ class Run:
             raise ValueError(f"lines: expected main or all, got {lines!r}")
         self.farm, self.name, self.model, self.policy_urls = farm, name, model, list(policy_urls)
         self.token_mode, self.sampling, self.max_response_tokens = token_mode, sampling or Sampling(), max_response_tokens
-        self.kind, self.lines, self.progress = kind, lines, progress
+        self.kind, self.lines, self.routed_experts, self.progress = kind, lines, routed_experts, progress
         self.version: Optional[str] = None
         self._settings = plain(settings or {})
         self._follows = False
@@ -139,6 +115,7 @@ class Run:
             after=after,
             keep=keep,
             lines=self.lines,
+            routed_experts=self.routed_experts,
             needs_tokens=self.token_mode != "text",
             hearts=self._hearts,
             progress=Progress(f"{self.name} {key or ''}".strip(), self.progress),
@@ -147,7 +124,12 @@ class Run:
 
     def play(self, instance: Row, **options: Any) -> Sample:
         """:meth:`rollout` for callers without asyncio; blocks until the sample is there."""
-        return self._play(_Call(self, instance, **options))
+        call = _Call(self, instance, **options)
+        try:
+            return self._play(call)
+        except BaseException:  # Ctrl-C
+            call.cancel()
+            raise
 
     async def rollout(self, instance: Row, **options: Any) -> Sample:
         """
@@ -290,6 +272,7 @@ class _Call:
             "instance": self._instance,
             "run": {**settings, "policy": policy, "agent": merged(settings["agent"], agent)},
             "lines": run.lines,
+            "routed_experts": run.routed_experts,
         }
 
     def body(self) -> dict[str, Any]:
@@ -315,15 +298,3 @@ class _Call:
         name = self._instance.get("instance_id", "") if isinstance(self._instance, dict) else self._instance
         facts = {"group": self.group, "index": self.index, "rollout_id": self.rollout_id, "instance_id": str(name)}
         return Sample.failed(Failure("client", code, message), **facts)
-
-
-def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns both trees in one; where both have a mapping its keys are merged, else ``above`` wins."""
-    tree = dict(below)
-    for key, value in above.items():
-        inner = tree.get(key)
-        tree[key] = merged(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
-    return tree
-
-
-__all__ = ["Group", "Groups", "Run", "Sampling", "Update"]

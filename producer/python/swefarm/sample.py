@@ -5,6 +5,7 @@ reward. A sample that nobody judged has no reward, and stays out of every mean.
 
 from __future__ import annotations
 
+import base64
 import math
 from array import array
 from dataclasses import dataclass, field, replace
@@ -75,8 +76,8 @@ class Segment:
     kind: str = "main"
     #: Weight in the loss; the weights of all segments of a rollout have the sum 1.
     weight: float = 1.0
-    #: Rows of experts for each token, as the farm sends them; None: not stored, or not asked for.
-    routed_experts: Any = field(default=None, repr=False)
+    #: Rows of experts as the farm sends them; empty: not stored, or not asked for. :meth:`experts` makes one table of them.
+    routed_experts: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         for name in ("prompt_ids", "response_ids"):
@@ -123,6 +124,29 @@ class Segment:
         for name in ("prompt_ids", "response_ids"):
             arrays[name].flags.writeable = False
         return arrays
+
+    def experts(self) -> Any:
+        """
+        Returns a numpy array [rows, layers, top_k] of the experts of each token from the start of the prompt; the last token may have
+        none. None: they are not there, or not for all tokens.
+        """
+        import numpy
+
+        total, end = len(self.prompt_ids) + len(self.response_ids), 0
+        table: Any = None
+        for block in self.routed_experts:
+            shape = (-1, block["layers"], block["top_k"])
+            rows = numpy.frombuffer(base64.b64decode(block["rows"]), block["dtype"]).reshape(shape)
+            start = block["start"]
+            if start > end:
+                return None
+            if table is None:
+                # Ids of experts are below 2^15 in every type that the farm stores but int32.
+                table = numpy.zeros((total, *rows.shape[1:]), "int32" if block["dtype"] == "int32" else "int16")
+            # The first row replaces the last one before: the last token of an answer is routed with the next prompt.
+            end = min(start + len(rows), total)
+            table[start:end] = rows[: max(0, end - start)]
+        return table[:end] if end >= total - 1 and table is not None else None
 
     def up_to(self: Own, stop: int) -> Own:
         """Returns the segment with the first ``stop`` tokens of its response. No turn may cross this position."""
@@ -228,29 +252,6 @@ class Sample(Segment):
         asked = farm if farm is not None else Farm()
         trajectory = asked.call("GET", f"/v1/rollouts/{self.rollout_id}/trajectory")
         return list(trajectory["messages"]) if trajectory else []
-
-
-@dataclass(frozen=True)
-class Group:
-    """All rollouts of one instance in one run. ``end``: ``mixed``, ``uniform``, ``short`` or ``cancelled`` (docs/groups.md)."""
-
-    id: str
-    instance_id: str
-    end: str
-    samples: tuple[Sample, ...]
-    #: ``after=`` of :meth:`swefarm.Run.groups` continues behind this group.
-    cursor: str = ""
-    run_id: str = ""
-
-    @property
-    def judged(self) -> list[Sample]:
-        """The samples with a reward."""
-        return [sample for sample in self.samples if sample.judged]
-
-    @property
-    def mixed(self) -> bool:
-        """Whether the rewards of the judged samples differ."""
-        return len({sample.reward for sample in self.judged}) > 1
 
 
 def judged_advantages(samples: Sequence[Sample], std: bool = True, epsilon: float = 1e-6) -> list[float]:

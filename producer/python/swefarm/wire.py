@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import sys
 from array import array
+from dataclasses import fields
 from typing import Any, Mapping, Optional
 
 from .sample import BrokenTokens, Failure, Sample, Segment, Span, Turn
@@ -41,7 +42,7 @@ def sample_of(
     if lines == "main" and others:
         why = f"{len(others)} of the prompts do not continue the tokens before them; use token_mode='token-in'"
         return _lost(facts, "not_contiguous", why)
-    tokens = {name: getattr(main, name) for name in ("prompt_ids", "response_ids", "turns", "spans", "line", "kind", "weight")}
+    tokens = {one.name: getattr(main, one.name) for one in fields(Segment)}
     return Sample(**tokens, **facts, segments=tuple(others) if lines == "all" else ())
 
 
@@ -84,6 +85,7 @@ def _segment_of(body: Mapping[str, Any]) -> Segment:
         line=body["line"],
         kind=body["kind"],
         weight=body["weight"],
+        routed_experts=tuple(body.get("routed_experts") or ()),
     )
 
 

@@ -89,6 +89,14 @@ class RolloutTest(unittest.TestCase):
             self.assertEqual((sample.reward, sample.failure.stage, sample.failure.cls), (None, stage, code))
             self.assertNotIn(1, sample.mask)
 
+    def test_other_lines_are_segments_with_weights_on_request(self):
+        other = segment(line="L2", kind="subagent", weight=0.5)
+        answer = 200, {"status": "done", "rollout_id": "r", **body(segments=[segment(weight=0.5), other])}
+        with FakeFarm(Rollouts(answer)) as fake:
+            sample = run_of(fake, lines="all").play("a")
+            self.assertEqual(fake.asked[0][2]["lines"], "all")
+        self.assertEqual((sample.weight, [(one.line, one.kind, one.weight) for one in sample.segments]), (0.5, [("L2", "subagent", 0.5)]))
+
     def test_a_farm_that_is_away_loses_the_sample_and_a_wrong_request_raises(self):
         with FakeFarm(Rollouts((503, {}))) as fake:
             sample = run_of(fake).play({"instance_id": "a"}, group="g", index=1)

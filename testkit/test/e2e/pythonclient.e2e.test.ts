@@ -34,6 +34,23 @@ test('the first code of docs/python.md runs as it stands, and sees a mixed group
   );
 });
 
+test('single rollouts are played and cancelled by their coroutines', async () => {
+  await using stack = new AsyncDisposableStack();
+  const { folder, call, row, python } = await startFarm(stack);
+  await writeFile(join(folder, 'row.json'), JSON.stringify(row));
+  const quick = stack.use(await startScriptedPolicy({ script: conversation(running('true')) }));
+  const slow = stack.use(await startScriptedPolicy({ script: conversation(running('sleep 600')) }));
+  const child = python([join(import.meta.dirname, 'onebyone.py'), 'row.json', quick.url, slow.url]);
+  const [printed, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  expect(errors).toBe('');
+  const { played, cancelled } = JSON.parse(printed) as { played: unknown; cancelled: string };
+  expect(played).toEqual([0, 1].map((index) => [index, 0, 'step-7', true]));
+  const state = async () => (await (await call('GET', `/v1/rollouts/${cancelled}`)).json()) as object;
+  await expect
+    .poll(state, { timeout: 60_000 })
+    .toMatchObject({ status: 'done', result: { outcome: 'cancelled', reward_row: 'cancelled' } });
+});
+
 test('a killed trainer goes on with each sample once, and one that stays away frees the farm', async () => {
   await using stack = new AsyncDisposableStack();
   const { folder, call, row, python } = await startFarm(stack);

@@ -2,7 +2,7 @@
  * The sample of a rollout for a trainer: token ids and log-probabilities as base64 of little-endian numbers, which a client reads without
  * parsing each number. A sample of 60,000 tokens has some 400 KB; its trajectory as JSON has the same ids as text, and all messages.
  */
-import { isTruncated, LineKind, Result, type Trajectory } from '@swefarm/shared';
+import { isTruncated, LineKind, Result, type Trajectory, type TurnExperts } from '@swefarm/shared';
 import { z } from 'zod';
 import type { LineChoice } from '../../export/lines.ts';
 import { type Segment, segmentsOf, type TokenSequence } from './sequences.ts';
@@ -21,14 +21,26 @@ const SampleSegment = z.object({
   log_probs: packed('float32').meta({
     description: 'base64 of float32: of the sampled tokens only, in order',
   }),
-  turns: z
-    .array(z.tuple([at, at, z.string().nullable(), z.string().nullable()]))
-    .meta({
-      description: 'answers: tokens [start, stop) of the response, finish reason, version at the end',
-    }),
+  turns: z.array(z.tuple([at, at, z.string().nullable(), z.string().nullable()])).meta({
+    description: 'answers: tokens [start, stop) of the response, finish reason, version at the end',
+  }),
   spans: z
     .array(z.tuple([z.string(), at, at]))
     .meta({ description: 'version that sampled the tokens [start, stop) of the response' }),
+  routed_experts: z
+    .array(
+      z.object({
+        start: at.meta({ description: 'token of the first row, from the start of the prompt' }),
+        dtype: z.string(),
+        layers: at,
+        top_k: at,
+        rows: packed('dtype'),
+      }),
+    )
+    .optional()
+    .meta({
+      description: 'experts of a mixture-of-experts model, on request; later rows replace earlier ones',
+    }),
 });
 
 export const SampleBody = z.object({
@@ -41,9 +53,20 @@ export const SampleBody = z.object({
 });
 export type SampleBody = z.infer<typeof SampleBody>;
 
+/** What a caller wants of a sample. */
+export type SampleChoice = { lines: LineChoice; experts: boolean };
+
 /** @param trajectory null: the rollout has none, or its artifact is gone */
-export function sampleOf(result: Result, trajectory: Trajectory | null, choice: LineChoice): SampleBody {
-  const segments = trajectory === null ? [] : segmentsOf(trajectory, choice).map(segmentBody);
+export function sampleOf(
+  result: Result,
+  trajectory: Trajectory | null,
+  { lines, experts }: SampleChoice,
+): SampleBody {
+  const found = trajectory === null ? [] : segmentsOf(trajectory, lines);
+  const segments = found.map((segment) => ({
+    ...segmentBody(segment),
+    ...(experts ? { routed_experts: segment.sequence.experts.map(expertsBody) } : {}),
+  }));
   const without = trajectory === null ? 'no trajectory is stored' : 'the policy returned no token ids';
   return { result, truncated: isTruncated(result), segments, missing: segments.length > 0 ? null : without };
 }
@@ -70,6 +93,8 @@ function segmentBody({ sequence, facts }: Segment): z.infer<typeof SampleSegment
   };
 }
 
+const expertsBody = ({ rows, ...experts }: TurnExperts) => ({ ...experts, rows: base64([rows]) });
+
 /** Returns the runs of tokens of the answers that one known version sampled. */
 function spansIn({
   answers,
@@ -89,7 +114,7 @@ function spansIn({
 }
 
 /** All platforms of the farm are little-endian. */
-const base64 = (pieces: readonly (Int32Array | Float32Array)[]): string =>
+const base64 = (pieces: readonly ArrayBufferView[]): string =>
   Buffer.concat(
     pieces.map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength)),
   ).toString('base64');

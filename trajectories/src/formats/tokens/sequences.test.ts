@@ -27,6 +27,11 @@ test('a contiguous conversation is one sequence, masked where the policy did not
     logProbs: Float32Array.from([0, 0, -3, 0, -5, -6]),
     versions: Int32Array.from([-1, -1, -1, -1, -1, -1]),
     names: [],
+    answers: [
+      { start: 2, stop: 3, finish_reason: 'stop', version: null },
+      { start: 4, stop: 6, finish_reason: 'stop', version: null },
+    ],
+    experts: [],
   });
 });
 

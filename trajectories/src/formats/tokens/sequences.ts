@@ -1,5 +1,5 @@
 /** Extracts the token sequences of a trajectory, with a mask of the generated tokens. */
-import type { Span, Trajectory, Turn, WholeLine } from '@swefarm/shared';
+import type { Span, Trajectory, Turn, TurnExperts, WholeLine } from '@swefarm/shared';
 import { chosenLines, type LineChoice, lineFacts } from '../../export/lines.ts';
 
 export type TokenSequence = {
@@ -13,6 +13,8 @@ export type TokenSequence = {
   names: string[];
   /** The answers that were generated in this sequence: tokens [start, stop), and the version at the end. */
   answers: { start: number; stop: number; finish_reason: string | null; version: string | null }[];
+  /** The stored experts of all turns; rows of later turns replace those of earlier ones. */
+  experts: TurnExperts[];
 };
 
 /** A sequence of a line. The weights of all segments of a rollout sum to 1. */
@@ -97,6 +99,9 @@ function joined(pieces: readonly Piece[]): TokenSequence {
     versions: new Int32Array(length).fill(-1),
     names: [] as string[],
     answers: [] as TokenSequence['answers'],
+    experts: [...new Set(pieces.map(({ turn }) => turn.tokens?.routed_experts))].filter(
+      (one) => one !== undefined,
+    ),
   };
   let at = 0;
   for (const { ids, logProbs, spans, turn } of pieces) {

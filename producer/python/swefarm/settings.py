@@ -1,0 +1,58 @@
+"""Settings of runs, and rows, in the form of the farm's API."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Mapping, Optional, Sequence
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """
+    What is sampled from. Each key is sent with each request, because servers take absent ones from the model's generation_config.json.
+    """
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    #: -1: all tokens.
+    top_k: int = -1
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    #: Of one answer; None: all that is left.
+    max_tokens: Optional[int] = None
+    stop: Sequence[str] = ()
+    #: From it each rollout and turn gets a seed of its own; None: no seed.
+    seed: Optional[int] = None
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the keys of ``policy.sampling`` of a run."""
+        given = {**asdict(self), "stop": list(self.stop)}
+        return {key: value for key, value in given.items() if value is not None and value != []}
+
+
+def rows_of(rows: "Optional[Sequence[Any]]") -> Optional[list[Any]]:
+    """Returns rows in the form of the API: mappings and ids of instances. JSON has no arrays of numpy, so they become lists."""
+    if rows is None:
+        return None
+    return [row if isinstance(row, str) else plain(row) for row in rows]
+
+
+def plain(value: Any) -> Any:
+    """Returns mappings and lists alone, of what data frames and data sets put in their place."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    convert = getattr(value, "tolist", None) or getattr(value, "isoformat", None)
+    return plain(convert()) if callable(convert) else value
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns both trees in one; where both have a mapping its keys are merged, else ``above`` wins."""
+    tree = dict(below)
+    for key, value in above.items():
+        inner = tree.get(key)
+        tree[key] = merged(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
+    return tree
