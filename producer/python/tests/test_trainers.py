@@ -39,7 +39,7 @@ def advantages(rewards: "list[Optional[float]]") -> list[float]:
 
 
 def trl_trainer(step: int = 5) -> Any:
-    args = THINGS(temperature=0.7, top_p=0.9, top_k=0, min_p=None, repetition_penalty=1.0, max_completion_length=64)
+    args = THINGS(temperature=0.7, top_p=0.9, top_k=0, min_p=None, repetition_penalty=1.0, max_completion_length=64, seed=42)
     args.use_vllm, args.vllm_mode, args.vllm_server_base_url = True, "server", "http://10.0.0.1:8000"
     model = THINGS(training=True, config=THINGS(_name_or_path="/models/m"))
     return THINGS(args=args, model=model, state=THINGS(global_step=step), accelerator=THINGS(process_index=0), processing_class=TOKENIZER)
@@ -208,6 +208,7 @@ class RequestTest(unittest.TestCase):
         self.assertEqual((policy["urls"], policy["model"], policy["version"]), (["http://10.0.0.1:8000/v1"], "/models/m", "5"))
         sampling = policy["sampling"]
         self.assertEqual([sampling[name] for name in ("temperature", "top_p", "top_k")], [0.7, 0.9, -1])
+        self.assertNotIn("seed", sampling, "the seed of the trainer is no seed of the sampler")
         policy = self.asked(drive_skyrl)[0]["run"]["policy"]
         self.assertEqual((policy["urls"], policy["version"]), (["http://router/v1"], "4"))
         self.assertRegex(policy["headers"]["X-Session-ID"], r"^(a__b-1|c__d-2)_[0-3]$")

@@ -7,6 +7,8 @@ import { conversation, loadScript, running } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { ROOT, startFarm } from './pythonfarm.ts';
 
+type Counts = { counts: { outcomes: { cancelled?: number } } };
+
 test('TRL gets real samples, the same ones after a restart, and slime ends a step early', async () => {
   await using stack = new AsyncDisposableStack();
   const { folder, call, row, python } = await startFarm(stack);
@@ -33,12 +35,11 @@ test('TRL gets real samples, the same ones after a restart, and slime ends a ste
     },
     { status: 'aborted', quick: true },
   ]);
+  const json = async <T>(path: string): Promise<T> => (await (await call('GET', path)).json()) as T;
   const cancelled = async () => {
-    const { runs } = (await (await call('GET', '/v1/runs')).json()) as { runs: { run_id: string }[] };
-    const all = await Promise.all(
-      runs.map(async ({ run_id }) => (await call('GET', `/v1/runs/${run_id}`)).json()),
-    );
-    return all.reduce((sum: number, run) => sum + (run.counts?.outcomes?.cancelled ?? 0), 0);
+    const { runs } = await json<{ runs: { run_id: string }[] }>('/v1/runs');
+    const all = runs.map(({ run_id }) => json<Counts>(`/v1/runs/${run_id}`));
+    return (await Promise.all(all)).reduce((sum, { counts }) => sum + (counts.outcomes.cancelled ?? 0), 0);
   };
   await expect.poll(cancelled, { timeout: 60_000 }).toBe(1);
 });

@@ -29,7 +29,11 @@ def run_of(source: "Union[Farm, Run]", name: str, **settings: Any) -> "Run":
     Returns ``source`` if it is a run, else a new run of this farm whose name no other process has. A trainer that is killed and resumed
     gets the samples of its first process again only with a run of a fixed name.
     """
-    return source.run(f"{name}-{uuid.uuid4().hex[:12]}", **settings) if isinstance(source, Farm) else source
+    if isinstance(source, Farm):
+        return source.run(f"{name}-{uuid.uuid4().hex[:12]}", **settings)
+    if settings:
+        raise TypeError(f"{', '.join(settings)}: settings of a new run; give them to Farm.run, which made this one")
+    return source
 
 
 def rows_by_id(rows: Optional[Iterable[Mapping[str, Any]]]) -> dict[str, Mapping[str, Any]]:

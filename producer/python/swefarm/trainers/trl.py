@@ -20,6 +20,8 @@ from .batch import ends_token, fitted, is_overlong, play, row_in, rows_by_id, ru
 if TYPE_CHECKING:
     from ..run import Run
 
+#: Sampling settings among TRL's arguments. Its ``seed`` is that of the trainer.
+SAMPLED = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 #: Longest prompt in tokens that is trained on, by default. TRL itself has no limit.
 MAX_PROMPT = 32_768
 
@@ -62,7 +64,8 @@ def rollout_func(
         urls = policy_urls or _server_urls(args)
         common = {
             **{"policy_urls": urls, "model": (model or str(trainer.model.config._name_or_path)) if urls else model, "version": str(step)},
-            **{"sampling": sampling_of(vars(args)), "max_response_tokens": int(args.max_completion_length)},
+            "sampling": sampling_of({name: getattr(args, name, None) for name in SAMPLED}),
+            "max_response_tokens": int(args.max_completion_length),
         }
         rollouts = [
             {"instance": row_in(_named(prompt), by_id), "group": key, "index": at, "request_id": f"{key}-{at}", **common}
