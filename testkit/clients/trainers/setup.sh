@@ -4,7 +4,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 venv=$1
-if "$venv/bin/python" -c 'import torch, trl, skyrl, verl' >/dev/null 2>&1; then exit 0; fi
+if "$venv/bin/python" -c 'import torch, trl, skyrl, verl, transfer_queue' >/dev/null 2>&1; then exit 0; fi
 
 python=
 for candidate in "${SWEFARM_TRAINERS_PYTHON:-}" python3.12 python3 "$HOME"/.pyenv/versions/3.12.*/bin/python3.12; do
