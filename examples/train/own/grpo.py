@@ -13,9 +13,9 @@ import loop
 import servers
 import tiny
 
-#: Steps of the optimizer on each batch. The ratios of the first are 1, those of the second are clipped.
-STEPS_A_BATCH = 2
-CLIP = 0.2
+#: Steps of the optimizer on each batch. The ratios of the first are 1, those of the others are clipped: lower and upper distance from 1.
+STEPS_A_BATCH = 4
+CLIP = (0.2, 0.6)
 
 
 class Learner:
@@ -42,7 +42,7 @@ class Learner:
             if distance is None:
                 row, place = divmod(int((ratio.detach() - 1).abs().argmax()), ratio.shape[1])
                 distance = loop.require_ratio(judged[row], place + 1, float(ratio[row, place].detach()))
-            gain = torch.min(ratio * weight, ratio.clamp(1 - CLIP, 1 + CLIP) * weight)
+            gain = torch.min(ratio * weight, ratio.clamp(1 - CLIP[0], 1 + CLIP[1]) * weight)
             loss = -(gain * mask).sum() / mask.sum()
             self.optimizer.zero_grad()
             loss.backward()

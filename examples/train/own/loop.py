@@ -118,7 +118,7 @@ def parser(doc, rate):
     options.add_argument("--dataset", required=True, help="rows with the two instances of tasks.py")
     options.add_argument("--out", required=True, help="a line of JSON a step")
     options.add_argument("--name", default="own", help="name of the run and of its policy; another one for each training")
-    options.add_argument("--steps", type=int, default=16)
+    options.add_argument("--steps", type=int, default=24)
     options.add_argument("--group-size", type=int, default=8)
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--rate", type=float, default=rate)
