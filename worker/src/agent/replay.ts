@@ -57,13 +57,12 @@ type Ask = (request: LineRequest) => Promise<LineReply | ContextOverflow>;
 export function openReplay(live: PolicyOfLines, deps: ReplayDeps): Replay {
   const { turns } = deps;
   const clock = startReplayClock(live.pause, turns.length > 0);
+  const answers = openAnswers(deps, clock);
   let given = 0;
   let replies: Generator<RecordedReply> | null = null;
   let ask: Ask | null = null;
-  const answers = openAnswers(deps, clock);
 
   const giveRecorded = (recorded: RecordedTurn, start: number) => {
-    const { turn } = recorded;
     replies ??= recordedReplies(live.config, turns, start);
     const { after, ...reply } = replies.next().value as RecordedReply;
     given++;
@@ -73,7 +72,7 @@ export function openReplay(live: PolicyOfLines, deps: ReplayDeps): Replay {
       deps.onOver(clock.replaySeconds());
       clock.run();
     }
-    const { model_seconds: seconds, policy_version, asked, spans, endpoint = live.endpoint } = turn;
+    const { model_seconds: seconds, policy_version, asked, spans, endpoint = live.endpoint } = recorded.turn;
     return {
       ...{ ...reply, seconds, policy_version, endpoint },
       ...(asked ? { asked } : {}),
