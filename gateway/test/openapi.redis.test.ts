@@ -178,7 +178,7 @@ async function askPage(ask: Ask, farm: Farm, run: string, done: string): Promise
       of: null,
       branches: [],
     });
-  await ask('GET /v1/page/branches/{id}', 404, { params: { id: 'r0' } });
+  await ask('GET /v1/page/branches/{id}', 400, { params: { id: 'r0' } });
   const { running: live } = await ask('GET /v1/page/runs/{run}', 200, { params: { run } });
   expect(live).toHaveLength(1);
   await ask('GET /v1/page/runs/{run}', 400, { params: { run }, query: '?after=x' });

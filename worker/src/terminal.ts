@@ -1,4 +1,5 @@
 /** A terminal in a sandbox: an interactive bash on a pseudo terminal inside, so that code inside never has the terminal of the person. */
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import type { Container } from '@swefarm/sandbox';
@@ -62,6 +63,8 @@ export function ownScreen(): (Screen & Disposable) | null {
   const { stdin, stdout } = process;
   if (!stdin.isTTY || !stdout.isTTY) return null;
   stdin.setRawMode(true);
+  // Node's raw mode still writes a carriage return before each line feed, which editors use to move down.
+  spawnSync('stty', ['-opost'], { stdio: ['inherit', 'ignore', 'ignore'] });
   return {
     input: stdin,
     output: stdout,

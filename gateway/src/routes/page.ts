@@ -88,6 +88,10 @@ export function servePageData(
     }),
     ({ query }) => source.trends(query.runs?.split(',') ?? null, query.each === 'true'),
   );
+  serveRollouts(app, source);
+}
+
+function serveRollouts(app: App, source: PageSource): void {
   const params = RolloutParams;
   app.get('/v1/page/rollouts/:rollout', documented('One rollout', PageDetail, { params }, 404), (request) =>
     source.rollout(request.params.rollout),

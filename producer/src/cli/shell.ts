@@ -13,7 +13,8 @@ import { FARM } from './options.ts';
 export const shell = command({
   arguments: {
     '<rollout@turn>': 'a rollout id, or FILE#ID of an output (ID may be INSTANCE.INDEX), and a turn from 0',
-    '[command...]': 'run this alone, behind --; without it, a terminal, or each line of an input that is none',
+    '[command...]':
+      'run this alone, behind --; without it, a terminal, or each line of an input that is none',
   },
   options: {
     '--runtime <name>': text('what runs the sandbox (default: runtime of the configuration of workers)'),

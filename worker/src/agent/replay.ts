@@ -51,18 +51,18 @@ export type Replay = Required<Pick<AgentDeps, 'beforeTurn' | 'onAnswer'>> & {
   requireOver(): void;
 };
 
+type Ask = (request: LineRequest) => Promise<LineReply | ContextOverflow>;
+
 /** `beforeTurn` throws {@link ReplayDiffers}, and replaces equal observations by the recorded ones, whose tokens the model has seen. */
 export function openReplay(live: PolicyOfLines, deps: ReplayDeps): Replay {
   const { turns } = deps;
   const clock = startReplayClock(live.pause, turns.length > 0);
+  const answers = openAnswers(deps, clock);
   let given = 0;
   let replies: Generator<RecordedReply> | null = null;
-  let ask: ((request: LineRequest) => Promise<LineReply | ContextOverflow>) | null = null;
-  let { begun } = deps;
-  let played: Trajectory | null = null;
+  let ask: Ask | null = null;
 
   const giveRecorded = (recorded: RecordedTurn, start: number) => {
-    const { turn } = recorded;
     replies ??= recordedReplies(live.config, turns, start);
     const { after, ...reply } = replies.next().value as RecordedReply;
     given++;
@@ -72,7 +72,7 @@ export function openReplay(live: PolicyOfLines, deps: ReplayDeps): Replay {
       deps.onOver(clock.replaySeconds());
       clock.run();
     }
-    const { model_seconds: seconds, policy_version, asked, spans, endpoint = live.endpoint } = turn;
+    const { model_seconds: seconds, policy_version, asked, spans, endpoint = live.endpoint } = recorded.turn;
     return {
       ...{ ...reply, seconds, policy_version, endpoint },
       ...(asked ? { asked } : {}),
@@ -92,29 +92,13 @@ export function openReplay(live: PolicyOfLines, deps: ReplayDeps): Replay {
         const recorded = turns[given];
         if (recorded) return giveRecorded(recorded, messages.length);
         ask ??= live.openLine();
-        const trajectory = played;
-        const onBegin: LineRequest['onBegin'] = (read) =>
-          deps.onBegin(() => {
-            const part = trajectory && read();
-            return part && { ...seenBefore(trajectory, trajectory.turns.length), ...part };
-          });
-        const part = begun;
-        begun = null;
-        const reply = await ask({ messages, tools, signal, onBegin, ...(part ? { begun: part } : {}) });
-        if (part && 'resumed' in reply) {
-          clock.add(part.seconds);
-          deps.onResumed(part.ids.length);
-        }
-        return reply;
+        return await answers.ask(ask, { messages, tools, signal });
       },
     },
     has: (turn) => turn <= turns.length,
     beforeTurn(trajectory) {
       const recorded = turns[given];
-      played = trajectory;
-      // Turns that agree are worth more than a part of an answer, so a difference behind them drops that part only.
-      if (!recorded && begun && restore(begun, trajectory) !== null) begun = null;
-      if (!recorded) return;
+      if (!recorded) return answers.see(trajectory);
       const why = restore(recorded, trajectory);
       if (why !== null) throw new ReplayDiffers(given, why);
       if (clock.replaySeconds() > deps.mostSeconds)
@@ -127,6 +111,37 @@ export function openReplay(live: PolicyOfLines, deps: ReplayDeps): Replay {
     },
     requireOver() {
       if (given < turns.length) throw new ReplayDiffers(given, 'the agent ended there');
+    },
+  };
+}
+
+/** Asks the endpoint behind the recorded turns. The first answer continues the part that an earlier attempt received. */
+function openAnswers(
+  deps: Pick<ReplayDeps, 'begun' | 'onBegin' | 'onResumed'>,
+  clock: ReturnType<typeof startReplayClock>,
+) {
+  let { begun } = deps;
+  let played: Trajectory | null = null;
+  return {
+    see(trajectory: Trajectory): void {
+      played = trajectory;
+      // Turns that agree are worth more than a part of an answer, so a difference behind them drops that part only.
+      if (begun && restore(begun, trajectory) !== null) begun = null;
+    },
+    async ask(line: Ask, request: LineRequest): Promise<LineReply | ContextOverflow> {
+      const [part, trajectory] = [begun, played];
+      begun = null;
+      const onBegin: LineRequest['onBegin'] = (read) =>
+        deps.onBegin(() => {
+          const received = trajectory && read();
+          return received && { ...seenBefore(trajectory, trajectory.turns.length), ...received };
+        });
+      const reply = await line({ ...request, onBegin, ...(part ? { begun: part } : {}) });
+      if (part && 'resumed' in reply) {
+        clock.add(part.seconds);
+        deps.onResumed(part.ids.length);
+      }
+      return reply;
     },
   };
 }

@@ -1,5 +1,5 @@
 /** The policy client of a rollout: it returns one answer per call and classifies every fault. */
-import { ContextOverflowError, type EndpointClient, type Post, type TurnClient } from '@swefarm/policy';
+import { ContextOverflowError, type EndpointClient, type Post } from '@swefarm/policy';
 import { type PolicyConfig, type PolicyKey, RolloutFailure, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 import type { ContextOverflow, LineReply, PolicyOfLines } from '../agent.ts';
@@ -7,6 +7,7 @@ import { untilServing } from '../deadline.ts';
 import { PolicyFault } from './fault.ts';
 import { redact, whyKeyWithheld, withoutUser } from './redact.ts';
 import { askUntilAnswered } from './requests.ts';
+import { resumptionOf } from './resumption.ts';
 import {
   type LazyTurnClient,
   openTurnContext,
@@ -14,7 +15,6 @@ import {
   type TurnContext,
   type TurnRequest,
 } from './turncontext.ts';
-import type { TurnVersions } from './versions.ts';
 
 /**
  * Opens the policy for one attempt, bound to the least loaded endpoint; dispose it to release the binding. `complete` throws RolloutFailure
@@ -103,25 +103,6 @@ async function requestTurn(
     return { context_overflow: true, of: error.of, message, seconds: seconds() };
   }
 }
-
-/** Begins the answer with the part that an earlier attempt received, once the prompt is known to be the same. */
-function resumptionOf({ begun, messages, tools }: TurnRequest, versions: TurnVersions, client: TurnClient) {
-  let isDecided = begun === undefined;
-  return {
-    tokens: 0,
-    seconds: 0,
-    async decide(post: Post): Promise<void> {
-      if (isDecided || !begun) return;
-      const { log_probs: logProbs, ...part } = begun;
-      const isUsed = (await client.resume?.({ ...part, logProbs }, messages, tools, post)) ?? false;
-      isDecided = true;
-      if (!isUsed) return;
-      versions.resume(begun.versions);
-      Object.assign(this, { tokens: begun.ids.length, seconds: begun.seconds });
-    },
-  };
-}
-export type Resumption = ReturnType<typeof resumptionOf>;
 
 const COUNT_MS = 30_000;
 

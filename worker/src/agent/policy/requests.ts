@@ -3,8 +3,8 @@ import { AnswerError, type TurnClient, type TurnReply, wantsStream } from '@swef
 import { exponentialBackoff, sleep } from '@swefarm/shared';
 import { type Deadline, type Pause, startDeadline, untilServing } from '../deadline.ts';
 import { FEW, faultOfAnswer, PolicyFault, type RetryRule } from './fault.ts';
-import type { Resumption } from './policy.ts';
 import { redact, withoutUser } from './redact.ts';
+import type { Resumption } from './resumption.ts';
 import { createPost } from './transport.ts';
 import type { TurnContext, TurnRequest } from './turncontext.ts';
 import type { TurnVersions } from './versions.ts';

@@ -1,0 +1,27 @@
+/** Continues an answer of which an earlier attempt received a part. */
+import type { Post, TurnClient } from '@swefarm/policy';
+import type { TurnRequest } from './turncontext.ts';
+import type { TurnVersions } from './versions.ts';
+
+/** Begins the answer with the part that an earlier attempt received, once the prompt is known to be the same. */
+export function resumptionOf(
+  { begun, messages, tools }: TurnRequest,
+  versions: TurnVersions,
+  client: TurnClient,
+) {
+  let isDecided = begun === undefined;
+  return {
+    tokens: 0,
+    seconds: 0,
+    async decide(post: Post): Promise<void> {
+      if (isDecided || !begun) return;
+      const { log_probs: logProbs, ...part } = begun;
+      const isUsed = (await client.resume?.({ ...part, logProbs }, messages, tools, post)) ?? false;
+      isDecided = true;
+      if (!isUsed) return;
+      versions.resume(begun.versions);
+      Object.assign(this, { tokens: begun.ids.length, seconds: begun.seconds });
+    },
+  };
+}
+export type Resumption = ReturnType<typeof resumptionOf>;
