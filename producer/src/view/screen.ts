@@ -38,10 +38,7 @@ function heading(
   const slots = workers.reduce((sum, worker) => sum + worker.slots, 0);
   const active = workers.reduce((sum, worker) => sum + worker.active, 0);
   const busy = listed(stages);
-  // The jobs of rollouts that wait for their policy are delayed too, and have lines of their own.
-  const forPolicy = admission.reduce((sum, pool) => sum + pool.waiting, 0);
-  const again = (queue.delayed ?? 0) - forPolicy;
-  const delayed = again > 0 ? `, ${again} wait for another attempt` : '';
+  const delayed = queue.delayed ? `, ${queue.delayed} wait for another attempt` : '';
   return [
     `${paint('bold', 'swefarm')} ${redis}  ${new Date(at).toISOString().slice(11, 19)} UTC`,
     `${waiting} wait, ${active} of ${slots} slots busy${busy ? ` (${busy})` : ''}${delayed}`,

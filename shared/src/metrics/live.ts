@@ -19,7 +19,7 @@ export const LIVE_METRICS = {
   ),
   queueJobs: gauge(
     'swefarm_queue_jobs',
-    'Jobs of BullMQ: active, delayed (wait for a retry), failed (a bug).',
+    'Jobs of BullMQ: active, delayed (wait for a retry or for their policy), failed (a bug).',
     'state',
   ),
   workers: gauge('swefarm_workers', 'Living workers: claiming or paused.', 'state'),
