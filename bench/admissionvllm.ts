@@ -5,7 +5,7 @@
  */
 import { parseArgs } from 'node:util';
 import { newRunRecord } from '@swefarm/runs';
-import { startVllm, type Vllm } from '../worker/test/agent/vllm/server.ts';
+import { startVllm, type Vllm } from '@swefarm/worker/test/vllm.ts';
 import { watchPools } from './admission.ts';
 import { type BenchWorker, openEnvironment, runSubmission, startWorker } from './farm.ts';
 import { table } from './print.ts';

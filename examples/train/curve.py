@@ -34,7 +34,7 @@ def drawn(curves):
         at = LEFT + number * (WIDTH - LEFT - RIGHT) / len(curves)
         parts.append(f'<text x="{at:.1f}" y="{HEIGHT - 10}" fill="{color}">{escape(name)}</text>')
     size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12"><title>Mean reward over versions of the policy</title>'
     return "\n".join([head, '<rect width="100%" height="100%" fill="#fff"/>', *parts, "</svg>\n"])
 
 

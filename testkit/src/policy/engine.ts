@@ -86,8 +86,6 @@ export function openEngine(options: EngineOptions) {
   };
 }
 
-export type Scheduler = ReturnType<typeof createScheduler>;
-
 /** The schedule alone: each call of `step` plays one step of simulated time. */
 export function createScheduler(options: EngineOptions) {
   const { kv_tokens: room, max_seqs, step_tokens } = options;

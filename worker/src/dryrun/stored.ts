@@ -15,8 +15,6 @@ import {
 /** How a rollout is named in seeds: run ids are random, so the number of the run among those with its instance stands for them. */
 export type Name = { instance: string; visit: number; index: number; text: string };
 
-export type Stored = ReturnType<typeof openStored>;
-
 export function openStored({ rollouts, any, script }: DryRun) {
   const { seed } = script;
   const shuffled = (of: readonly StoredRollout[]): StoredRollout[] =>

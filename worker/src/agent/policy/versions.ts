@@ -32,17 +32,9 @@ export function createVersions(
       config.name !== null && announced?.model
         ? { start: announced.version, end: announced.version }
         : versionsOf(announced, head, known());
-    /** Returns the tokens of the last request by version. The versions of a part differ if the weights changed while its tokens came. */
     const partsOfRequest = (tokens: number): Part[] => {
-      const { start, end } = versionsNow();
-      // Only a stream shows how many tokens had arrived when the trainer announced new weights.
-      const isSplit = start !== end && head?.streamed === true && start === announced?.version;
-      const spans = isSplit && tokens > 0 ? split?.spans(tokens, end) : undefined;
-      return (
-        spans?.map(({ version, tokens: count }) =>
-          version === null ? { start, end, tokens: count } : { start: version, end: version, tokens: count },
-        ) ?? [{ start, end, tokens }]
-      );
+      const isStream = head?.streamed === true;
+      return splitParts(versionsNow(), tokens, isStream ? announced : null, split);
     };
     const endSplit = () => split?.[Symbol.dispose]();
     return {
@@ -94,6 +86,25 @@ function versionsOf(announced: Announced, head: AnswerHead | null, known: string
 }
 
 type Part = StartAndEnd & { tokens: number };
+
+/**
+ * Returns the tokens of a request by version. The versions of a part differ if the weights changed while its tokens came.
+ * @param announced the trainer's record when a streamed request was sent: only a stream shows how many tokens had arrived when the trainer
+ *   announced new weights
+ */
+function splitParts(
+  { start, end }: StartAndEnd,
+  tokens: number,
+  announced: Announced,
+  split: TokenSplit | null,
+): Part[] {
+  const isSplit = start !== end && tokens > 0 && announced !== null && start === announced.version;
+  const spans = isSplit ? split?.spans(tokens, end) : undefined;
+  if (!spans) return [{ start, end, tokens }];
+  return spans.map(({ version, tokens: count }) =>
+    version === null ? { start, end, tokens: count } : { start: version, end: version, tokens: count },
+  );
+}
 
 function withSpans(interrupted: readonly Part[], last: readonly Part[]): AnswerVersions {
   // If the last request returned no tokens, the answer was complete before that request.
