@@ -35,6 +35,7 @@ done
 
 [ -x "$tools/bin/mypy" ] || { python3 -m venv "$tools" && "$tools/bin/pip" install -q mypy pyright ruff numpy; }
 cd "$here"
+PYTHONPATH=.:tests PYTHONDONTWRITEBYTECODE=1 "$tools/bin/python" -m unittest -q with_numpy
 "$tools/bin/ruff" check -q swefarm
 for version in 3.10 3.13; do
   "$tools/bin/mypy" --python-version "$version" swefarm/*.py swefarm/trainers/*.py

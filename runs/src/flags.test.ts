@@ -13,6 +13,7 @@ const MADE = [
   'dataset.sha256',
   'dataset.instances',
   'open',
+  'dry_run',
   'forecast',
   'until.strata',
   'branch_of.rollout_id',

@@ -22,6 +22,7 @@ export function openTokenSplit(
   generated: () => number,
 ): TokenSplit {
   const first = followed.record();
+  const endpoints = JSON.stringify(first?.endpoints);
   const pieces: Piece[] = [{ version: first?.version ?? null, from: 0, to: 0 }];
   let changedAt = first?.changed_at;
   /** Number of tokens at the previous read: they arrived before the next read was sent. */
@@ -31,7 +32,9 @@ export function openTokenSplit(
     const now = generated();
     const piece = pieces.at(-1);
     if (record?.state === 'serving' && piece) {
-      if (record.version !== piece.version) pieces.push({ version: record.version, from: now, to: now });
+      // The answer may come from an endpoint that the trainer has replaced, whose weights are not those of the record.
+      const version = JSON.stringify(record.endpoints) === endpoints ? record.version : null;
+      if (version !== piece.version) pieces.push({ version, from: now, to: now });
       else if (record.changed_at === changedAt) piece.to = Math.max(piece.to, arrived);
       changedAt = record.changed_at;
     }

@@ -12,8 +12,9 @@ function scene(first: string, { name = null, model = null, streamed = true }: Sc
   let changed_at = 1;
   let state: PolicyRecord['state'] = 'serving';
   let arrived = 0;
+  let endpoints: string[] = [];
   const record = (): PolicyRecord => ({
-    ...{ name: 'p', version, versions: [version], endpoints: [], model, state },
+    ...{ name: 'p', version, versions: [version], endpoints, model, state },
     changed_at,
   });
   let onRead = (): void => undefined;
@@ -31,6 +32,10 @@ function scene(first: string, { name = null, model = null, streamed = true }: Sc
       version = next;
       state = now;
       changed_at++;
+    },
+    replace(next: string, url: string) {
+      this.announce(next);
+      endpoints = [url];
     },
     /** The worker reads the record when `tokens` tokens have arrived. */
     read(tokens: number) {
@@ -128,5 +133,16 @@ test('an answer of a model that the trainer names for its version has this versi
   expect(await turn.finish('http://a/v1', 100)).toEqual({
     policy_version: { start: 'w1', end: 'w1' },
     spans: [{ version: 'w1', tokens: 100 }],
+  });
+});
+
+test('what a replaced endpoint still sends is not said to be of the new version', async () => {
+  const { turn, ...trainer } = scene('w1');
+  trainer.request();
+  trainer.replace('w2', 'http://b/v1');
+  trainer.read(0);
+  expect(await turn.finish('http://a/v1', 10)).toEqual({
+    policy_version: { start: 'w1', end: 'w2' },
+    spans: [{ version: null, tokens: 10 }],
   });
 });
