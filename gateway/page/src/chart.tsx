@@ -59,6 +59,8 @@ export function Chart(props: ChartProps) {
 
 function Plot({ title, unit, across, series, most, figure, tick, zoom, setZoom }: ChartProps) {
   const { drag, ...handlers } = useDrag(setZoom);
+  // Of zeros alone, the library makes an axis to 4, which is 400 % of a share.
+  const fitted = series.some(({ points }) => points.some(({ y }) => y)) ? 'auto' : 1;
   return (
     <LineChart
       responsive
@@ -84,7 +86,7 @@ function Plot({ title, unit, across, series, most, figure, tick, zoom, setZoom }
       />
       <YAxis
         width={62}
-        domain={[0, most ?? 'auto']}
+        domain={[0, most ?? fitted]}
         tickFormatter={figure}
         label={{ value: unit, angle: -90, position: 'insideLeft', textAnchor: 'middle', className: 'axis' }}
       />

@@ -94,7 +94,7 @@ describe('errors name source, problem and remedy', () => {
     expect(message(() => worker({ SWEFARM_REDIS_URI: 'x' }))).toBe(
       'environment: unknown variable SWEFARM_REDIS_URI; did you mean "SWEFARM_REDIS_URL"?',
     );
-    expect(worker({ SWEFARM_TEST_REDIS_URL: 'x' }).redis_url).toBeNull();
+    expect(worker({ SWEFARM_TEST_REDIS_URL: 'x', SWEFARM_GATEWAY_URL: 'http://farm' }).redis_url).toBeNull();
   });
 
   test('wrong values are refused, also those of the other role', () => {

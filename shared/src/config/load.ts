@@ -86,8 +86,8 @@ function fromFile(path: string): [string, Given][] {
   });
 }
 
-/** Matches variables that are not configuration keys: path of the file, variables of slurm/ and of tests. */
-const FOREIGN = /^SWEFARM_(CONFIG$|TEST_|SLURM_)/;
+/** Matches variables that are not configuration keys: path of the file, variables of slurm/, of the Python client and of tests. */
+const FOREIGN = /^SWEFARM_(CONFIG$|GATEWAY_URL$|BIN$|TEST_|SLURM_)/;
 
 function fromEnvironment(env: Environment): [string, Given][] {
   const variables = new Map(Object.keys(ALL_KEYS).map((name) => [envName(name), name]));
