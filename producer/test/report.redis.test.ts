@@ -37,7 +37,7 @@ test("Gym's files have verdicts, failures, readable inputs, a profile and our re
     response: { object: 'response', output: [] },
     instance_config: { mask_sample: false },
   });
-  expect(await readFile(output, 'utf8')).toMatch(/"reward":0\.0,"instance_config"/);
+  expect(await readFile(output, 'utf8')).toMatch(/"reward":0\.0,"mask_sample":false,"instance_config"/);
   const failures = await linesOf(files.failures);
   expect(keys(failures)).toEqual(['0/0', '1/0', '2/0']);
   expect(failures[0]).toMatchObject({ _ng_failure_class: 'policy_unreachable', mask_sample: false });

@@ -277,6 +277,11 @@ function readHistory(ids: Int32Array, tokenizer: Tokenizer, prompter: Prompter) 
       else if (text.startsWith('user\n')) firstUser ??= text.slice('user\n'.length);
     }
   }
+  // A plain text is one question, as of a probe of the route.
+  if (turn === -1 && !ids.includes(start)) {
+    turn = 0;
+    firstUser = tokenizer.decode(ids);
+  }
   if (turn === -1)
     throw new BadRequest('the prompt has no head of an answer: expected <|im_start|>assistant', 'prompt');
   const lastMessage = last === -1 ? '' : block(last);

@@ -28,6 +28,16 @@ export const DEBTS: readonly Debt[] = [
     },
   },
   {
+    duty: 'cancel-abandoned-runs',
+    async arrange(at) {
+      const { run, ids } = await startRun(at, { group_size: 2 });
+      const kept = await startRun(at, { group_size: 1 });
+      await endBy(at, run, ids[0] ?? '', { judged: 1 });
+      await at.farm.runLeases.renew([run.run_id], -60_000);
+      await at.farm.runLeases.renew([kept.run.run_id], 3_600_000);
+    },
+  },
+  {
     duty: 'cancel-abandoned-calls',
     async arrange(at) {
       const { run } = await startRun(at, { open: true, group_size: 1 });
