@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Optional
 from urllib.parse import quote
 
-from .farm import Farm, FarmError, FarmRefusal, in_thread
+from .farm import Farm, FarmBusy, FarmError, FarmRefusal, header_of, in_thread
 from .hearts import Hearts
 from .progress import Progress
 from .sample import Failure, Sample
@@ -147,6 +147,8 @@ class Groups:
         while not self._ended:
             try:
                 group = None if self._away else self._read()
+            except FarmBusy:  # The farm is there.
+                continue
             except FarmError as error:
                 group = self._lost(error)
             else:
@@ -158,7 +160,7 @@ class Groups:
         return None
 
     def _submit(self) -> None:
-        headers = {"idempotency-key": self._key}
+        headers = {"idempotency-key": header_of(self._key)}
         submitted = self.farm.call("POST", "/v1/runs", self._submission, headers=headers)
         self.run_id = str(submitted["run_id"])
         # Which groups were delivered before `after`, and which a run with `until` draws, is not known here.
