@@ -141,6 +141,41 @@ class RolloutTest(unittest.TestCase):
             asyncio.run(drive(run_of(fake)))
             self.assertIn(("POST", "/v1/runs/r1/cancel", {"rollouts": ["r1.a.0"]}), fake.asked)
 
+    def test_a_quota_makes_the_call_wait_until_it_is_cancelled(self):
+        busy = 429, {"error": {"code": "over_quota", "message": "wait for results", "field": None}}
+        with FakeFarm(Rollouts(busy, busy, WAITING, DONE), {"retry-after": "0"}) as fake:
+            self.assertEqual(run_of(fake, patience_s=0.001).play("a").reward, 1.0)
+            self.assertEqual(len(fake.asked), 4)
+        with FakeFarm(Rollouts(busy), {"retry-after": "3600"}) as fake:
+            self.assertEqual(run_of(fake).play("a", timeout_s=0.05).failure.cls, "timeout")
+
+            async def drive():
+                task = asyncio.ensure_future(run_of(fake).rollout("a"))
+                while len(fake.asked) < 2:
+                    await asyncio.sleep(0.01)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+            asyncio.run(drive())
+            while any(thread.name == "swefarm-call" for thread in threading.enumerate()):
+                time.sleep(0.01)
+            self.assertEqual(len(fake.asked), 2)
+
+    def test_the_id_of_a_cancelled_rollout_is_played_anew(self):
+        cancelled = 200, {"status": "done", "rollout_id": "r1.a.0", **body(result(reward=None, outcome="cancelled", reward_row="cancelled"), segments=[])}
+        with FakeFarm(Rollouts(cancelled, WAITING, DONE)) as fake:
+            self.assertEqual(run_of(fake).play("a", request_id="7").reward, 1.0)
+            self.assertEqual({asked["request_id"] for _, _, asked in fake.asked}, {"exp/7"})
+        # One that somebody cancels while it is waited for is a sample.
+        with FakeFarm(Rollouts(WAITING, cancelled)) as fake:
+            self.assertEqual(run_of(fake).play("a").failure.stage, "cancelled")
+
+    def test_what_is_stored_no_more_of_an_ended_rollout_loses_the_sample(self):
+        gone = 404, {"error": {"code": "artifact_missing", "message": "no artifact: removed or expired", "field": "rollout"}}
+        with FakeFarm(Rollouts(WAITING, gone)) as fake:
+            sample = run_of(fake).play("a")
+        self.assertEqual((sample.failure.cls, sample.rollout_id), ("not_fetched", "r1.a.0"))
+
     def test_many_rollouts_wait_at_once(self):
         with FakeFarm(Rollouts(DONE)) as fake:
 
@@ -196,6 +231,11 @@ class GroupsTest(unittest.TestCase):
         self.assertEqual([key for key in fake.keys if key], ["exp/step-1", "exp/step-1"])
         # A run that has ended is not cancelled.
         self.assertNotIn("/v1/runs/r1/cancel", fake.paths())
+
+    def test_a_key_may_have_any_characters(self):
+        with FakeFarm(Played(("a",))) as fake:
+            self.assertEqual(len(list(run_of(fake).groups(["a"], n=2, key="Schritt 1 – α"))), 1)
+            self.assertEqual(fake.keys[0], "exp/Schritt%201%20%E2%80%93%20%CE%B1")
 
     def test_asyncio_and_threads_iterate_over_the_same_object(self):
         async def drive(run):
@@ -287,11 +327,22 @@ class PolicyTest(unittest.TestCase):
                     pass
 
             asyncio.run(drive())
-        first = {"state": "serving", "endpoints": ["http://q/v1"], "version": "step-0"}
+        # An earlier process may have left another model in the record.
+        first = {"state": "serving", "endpoints": ["http://q/v1"], "version": "step-0", "model": "m"}
         last = {"state": "serving", "endpoints": ["http://r/v1"], "version": "step-2", "model": "m-v2"}
         self.assertEqual((fake.asked[0][2], fake.asked[-1][2], run.version), (first, last, "step-2"))
         # Rollouts follow the policy's record, so that a resumed run may have other addresses.
         self.assertEqual((run.settings()["policy"]["name"], "urls" in run.settings()["policy"]), ("exp", False))
+
+    def test_the_first_model_of_the_policy_is_that_of_the_settings(self):
+        with FakeFarm(self.script) as fake:
+            run = Farm(fake.url).run("exp")
+            run.policy(["http://q/v1"], model="lora-v0", version="0")
+            with run.update("1", model="lora-v1"):
+                pass
+            run.policy(["http://r/v1"])
+            self.assertEqual([asked.get("model") for _, _, asked in fake.asked], ["lora-v0", None, "lora-v1", "lora-v1"])
+        self.assertEqual((run.settings()["policy"]["name"], run.settings()["policy"]["model"]), ("exp", "lora-v0"))
 
     def test_after_a_failed_update_the_policy_stays_stopped(self):
         with FakeFarm(self.script) as fake:
