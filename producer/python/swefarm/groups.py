@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ logger = logging.getLogger(__name__)
 WAIT_S = 30.0
 #: The same while the progress is shown, which counts the rollouts in between.
 SHOWN_S = 5.0
-#: Seconds between the end of a loop and the cancellation. An exception that ends the whole run leaves its groups to be resumed.
+#: Seconds between the end of a loop and the cancellation of a run with a key. An exception that ends the whole `with` leaves it to a
+#: successor.
 LEAVE_S = 1.0
 
 
@@ -110,7 +112,11 @@ class Groups:
         return self
 
     def __next__(self) -> Group:
-        group = self._next()
+        try:
+            group = self._next()
+        except BaseException:  # A notebook keeps this object in the traceback of an interrupt.
+            self._leave()
+            raise
         if group is None:
             raise StopIteration
         return group
@@ -122,7 +128,8 @@ class Groups:
         try:
             group = await in_thread(self._next)
         except asyncio.CancelledError:
-            threading.Thread(target=self.close, daemon=True).start()
+            self._ended = True
+            self._leave()
             raise
         if group is None:
             raise StopAsyncIteration
@@ -135,9 +142,12 @@ class Groups:
             self._playing.end()
 
     def __del__(self) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
         playing = getattr(self, "_playing", None)
         if playing is not None and playing.open:
-            timer = threading.Timer(LEAVE_S, playing.end)
+            timer = threading.Timer(LEAVE_S if playing.resumable else 0, playing.end)
             timer.daemon = True
             timer.start()
 
@@ -164,11 +174,13 @@ class Groups:
         submitted = self.farm.call("POST", "/v1/runs", self._submission, headers=headers)
         self.run_id = str(submitted["run_id"])
         # Which groups were delivered before `after`, and which a run with `until` draws, is not known here.
-        known = "until" not in self._submission and self.cursor == "0"
-        self._waiting = list(submitted["instance_ids"]) if known else []
+        self._known = "until" not in self._submission and self.cursor == "0"
+        self._waiting = list(submitted["instance_ids"]) if self._known else []
         self._count, self._rollouts = len(self._waiting), int(submitted["rollouts"])
         self._playing = Playing(self.farm, self.run_id, self._resumable, self._hearts)
         self._begun(self._playing)
+        if self._ended:  # Nobody waits any more, and nothing but its lease ends a run with a key.
+            self._playing.end(cancels=not self._resumable)
 
     def _read(self) -> Optional[Group]:
         """Returns the next group; None: there is none yet, or the run has ended."""
@@ -184,14 +196,16 @@ class Groups:
             if self._playing is not None:
                 self._playing.end(cancels=False)
         elif self._progress.shown:
-            counts = self.farm.call("GET", f"/v1/runs/{self.run_id}")
-            self._progress.show(self._count, (self._rollouts - int(counts["left"]), self._rollouts))
+            with contextlib.suppress(Exception):  # Who is away is told by the next read.
+                counts = self.farm.once("GET", f"/v1/runs/{self.run_id}", None, 10)
+                self._progress.show(self._count, (self._rollouts - int(counts["left"]), self._rollouts))
         return None
 
     def _group_of(self, found: Mapping[str, Any]) -> Group:
         instance = str(found["instance_id"])
         name = f"{self.run_id}/{instance}"
-        samples = [self._sample_of(result, name) for result in found["results"]]
+        away: list[FarmError] = []
+        samples = [self._sample_of(result, name, away) for result in found["results"]]
         for entry in found["unreadable"]:
             failure = Failure("client", "result_unreadable", str(entry))
             samples.append(Sample.failed(failure, group=name, index=len(samples), instance_id=instance))
@@ -199,7 +213,8 @@ class Groups:
             self._waiting.remove(instance)
         return Group(name, instance, str(found["end"]), tuple(samples), self.cursor, str(self.run_id))
 
-    def _sample_of(self, result: Mapping[str, Any], group: str) -> Sample:
+    def _sample_of(self, result: Mapping[str, Any], group: str, away: list[FarmError]) -> Sample:
+        """``away`` gets the error of a farm that is away, so that a group waits for it once."""
         known = {
             **{"group": group, "index": result["rollout_index"], "rollout_id": result["rollout_id"]},
             **{"instance_id": result["instance_id"], "exit_status": result["exit_status"] or "", "result": result},
@@ -209,16 +224,23 @@ class Groups:
         if result["artifact"] is None and (failure is not None or self.needs_tokens):
             return Sample.failed(failure or Failure("client", "no_tokens", "no trajectory is stored"), **known)
         try:
+            if away:
+                raise away[0]
             body = self.farm.call("GET", f"/v1/rollouts/{quote(result['rollout_id'])}/sample?{self._query}")
         except (FarmError, FarmRefusal) as error:  # One sample must not take the others of its group with it.
+            away += [error] if isinstance(error, FarmError) else []
             return Sample.failed(failure or Failure("client", "not_fetched", str(error)), **known)
         return sample_of(body, group, lines=self.lines, needs_tokens=self.needs_tokens)
 
     def _lost(self, error: Optional[FarmError]) -> Optional[Group]:
         """The farm was away for longer than its patience: the groups that it owes have no rewards."""
         if error is not None:
-            if not self._waiting:
+            if not self._known:
                 raise error
+            if not self._waiting:
+                self._ended = True
+                logger.warning("swefarm: run %s: all groups are here, its end is not read: %s", self.run_id, error)
+                return None
             logger.warning("swefarm: run %s: %d groups are given up: %s", self.run_id, len(self._waiting), error)
             self._away, self._why = True, str(error)
         if not self._waiting:

@@ -189,11 +189,13 @@ class RolloutTest(unittest.TestCase):
 class Played:
     """A run of instances with two rollouts each, whose groups end one after the other; without ``ends`` none ends."""
 
-    def __init__(self, instances=("a", "b"), ends=True, away_after=None):
+    def __init__(self, instances=("a", "b"), ends=True, away_after=None, submits_s=0.0):
+        self.submits_s = submits_s
         self.instances, self.ends, self.away_after, self.cancelled = instances, ends, away_after, threading.Event()
 
     def __call__(self, method, path, asked):
         if path == "/v1/runs":
+            time.sleep(self.submits_s)
             return 201, {"run_id": "r1", "instance_ids": list(self.instances), "rollouts": 2 * len(self.instances), "queued": 1}
         if path.endswith("/cancel"):
             self.cancelled.set()
@@ -263,24 +265,55 @@ class GroupsTest(unittest.TestCase):
                 time.sleep(0.1)
                 self.assertEqual(played.cancelled.is_set(), key is None)
 
-    def test_a_cancelled_loop_cancels_the_run(self):
-        played = Played(ends=False)
-
-        async def drive(run):
+    def test_a_cancelled_loop_cancels_the_run_unless_a_key_leaves_it_to_its_successor(self):
+        async def drive(run, key, begun):
             async def loop():
-                async for _ in run.groups(["a"], n=2, key="k"):
-                    pass
+                async with run:
+                    async for _ in run.groups(["a"], n=2, key=key):
+                        pass
 
             task = asyncio.ensure_future(loop())
-            while not any("/groups" in path for path in fake.paths()):
+            while not any(begun in path for path in fake.paths()):
                 await asyncio.sleep(0.01)
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
+        for key, begun in ((None, "/groups"), ("k", "/groups"), (None, "/v1/runs"), ("k", "/v1/runs")):
+            played = Played(ends=False, submits_s=0.1)
+            with self.subTest(key=key, begun=begun), FakeFarm(played) as fake:
+                asyncio.run(drive(run_of(fake), key, begun))
+                if key is None:
+                    self.assertTrue(played.cancelled.wait(10))
+                time.sleep(0.3)
+                self.assertEqual(played.cancelled.is_set(), key is None)
+
+    def test_an_interrupt_of_a_notebook_leaves_the_loop_though_its_object_lives(self):
+        played = Played()
         with FakeFarm(played) as fake:
-            asyncio.run(drive(run_of(fake)))
+            loop = run_of(fake).groups(["a", "b"], n=2)
+            next(loop)
+            with mock.patch.object(loop, "_read", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+                next(loop)
             self.assertTrue(played.cancelled.wait(10))
+
+    def test_a_farm_that_goes_away_behind_the_last_group_ends_the_loop(self):
+        with FakeFarm(Played(("a",), away_after=1)) as fake, self.assertLogs("swefarm.groups", "WARNING"):
+            self.assertEqual([group.end for group in run_of(fake).groups(["a"], n=2)], ["short"])
+
+    def test_a_farm_that_goes_away_within_a_group_is_waited_for_once(self):
+        def script(method, path, asked):
+            if "/sample" in path:
+                return 503, {}
+            status, answer = Played(("a",))(method, path, asked)
+            for group in answer.get("groups", ()):
+                group["results"] = [result(index) for index in range(8)]
+            return status, answer
+
+        with FakeFarm(script) as fake:
+            (group,) = run_of(fake).groups(["a"], n=8)
+            self.assertEqual([one.failure.cls for one in group.samples], ["not_fetched"] * 8)
+            self.assertEqual({path for path in fake.paths() if "/sample" in path}, {"/v1/rollouts/r1.a.0/sample?lines=main&routed_experts=false"})
 
     def test_a_farm_that_goes_away_owes_groups_without_rewards(self):
         with FakeFarm(Played(("a", "b", "c"), away_after=1)) as fake, run_of(fake) as run:
