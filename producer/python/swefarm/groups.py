@@ -80,7 +80,8 @@ class Playing:
 class Groups:
     """
     Iterates over groups in the order in which they complete, with ``for`` or ``async for``. The run is submitted at the first step.
-    ``run_id`` names it on the farm's page; ``cursor`` is that of the last group.
+    ``run_id`` names it on the farm's page; ``cursor`` is that of the last group. What a lapsed lease cancelled of a run with a key is
+    played by a run of the same key and the next number, whose cursors are ``NUMBER.ID``.
     """
 
     def __init__(
@@ -170,27 +171,59 @@ class Groups:
         return None
 
     def _submit(self) -> None:
-        headers = {"idempotency-key": header_of(self._key)}
-        submitted = self.farm.call("POST", "/v1/runs", self._submission, headers=headers)
-        self.run_id = str(submitted["run_id"])
+        number, _, at = self.cursor.rpartition(".")
+        self._begin(1, self._submission, at)
+        while self._number < int(number or 1) and self._continue(at):
+            pass
+
+    def _begin(self, number: int, submission: Mapping[str, Any], at: str) -> None:
+        key = self._key if number == 1 else f"{self._key}#{number}"
+        submitted = self.farm.call("POST", "/v1/runs", submission, headers={"idempotency-key": header_of(key)})
+        self.run_id, self._number, self._at = str(submitted["run_id"]), number, at
         # Which groups were delivered before `after`, and which a run with `until` draws, is not known here.
-        self._known = "until" not in self._submission and self.cursor == "0"
+        draws = "until" in submission
+        self._known = not draws and at == "0"
         self._waiting = list(submitted["instance_ids"]) if self._known else []
+        self._lapsed = self._resumable and not draws and submitted.get("cancelled") == "lease"
+        self._rows = dict(zip(submitted["instance_ids"], submission.get("instances", ())))
         self._count, self._rollouts = len(self._waiting), int(submitted["rollouts"])
         self._playing = Playing(self.farm, self.run_id, self._resumable, self._hearts)
         self._begun(self._playing)
         if self._ended:  # Nobody waits any more, and nothing but its lease ends a run with a key.
             self._playing.end(cancels=not self._resumable)
 
+    def _continue(self, at: str = "0") -> bool:
+        """Plays what a lapsed lease cancelled in a run of its own. Returns False when there is nothing."""
+        cancelled: set[str] = set()
+        seen, done = "0", not self._lapsed
+        while not done:
+            answer = self._groups_after(seen, 20, "all", WAIT_S)
+            cancelled |= {str(group["instance_id"]) for group in answer["groups"] if group["end"] == "cancelled"}
+            seen, done = str(answer["last_id"]), answer["done"]
+        if not cancelled:
+            return False
+        if self._playing is not None:
+            self._playing.end(cancels=False)
+        rows = [row for name, row in self._rows.items() if name in cancelled]
+        logger.warning("swefarm: the lease of run %s lapsed: %d groups are played again", self.run_id, len(rows))
+        self._begin(self._number + 1, {**self._submission, "instances": rows}, at)
+        return True
+
+    def _groups_after(self, at: str, count: int, keep: str, wait_s: float) -> Any:
+        query = f"after={quote(at)}&count={count}&keep={keep}&wait_seconds={wait_s}"
+        return self.farm.call("GET", f"/v1/runs/{self.run_id}/groups?{query}", None, wait_s + 60)
+
     def _read(self) -> Optional[Group]:
         """Returns the next group; None: there is none yet, or the run has ended."""
         wait_s = SHOWN_S if self._progress.shown else WAIT_S
-        query = f"after={quote(self.cursor)}&count=1&keep={self.keep}&wait_seconds={wait_s}"
-        answer = self.farm.call("GET", f"/v1/runs/{self.run_id}/groups?{query}", None, wait_s + 60)
-        self.cursor = str(answer["last_id"])
+        answer = self._groups_after(self._at, 1, self.keep, wait_s)
+        self._at = str(answer["last_id"])
+        self.cursor = self._at if self._number == 1 else f"{self._number}.{self._at}"
         for found in answer["groups"]:
-            return self._group_of(found)
+            return None if self._lapsed and found["end"] == "cancelled" else self._group_of(found)
         if answer["done"]:
+            if self._lapsed and self._continue():
+                return None
             self._ended = True
             self._progress.show(self._count, end="\n")
             if self._playing is not None:

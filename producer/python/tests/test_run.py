@@ -324,6 +324,28 @@ class GroupsTest(unittest.TestCase):
             with self.assertRaises(FarmError):
                 list(run.groups(["a", "b", "c"], n=2, after="1"))
 
+    def test_what_a_lapsed_lease_cancelled_is_played_again_under_the_same_key(self):
+        def script(method, path, asked):
+            if path == "/v1/runs":
+                first = len(asked["instances"]) == 3
+                status, answer = Played(asked["instances"])(method, path, asked)
+                return status, {**answer, "run_id": "r1" if first else "r2", "cancelled": "lease" if first else None}
+            played = Played(("a", "b", "c") if "/r1/" in path else ("b", "c"))
+            status, answer = played(method, path, asked)
+            for group in answer.get("groups", ()):
+                if "/r1/" in path and group["instance_id"] != "a":
+                    group["end"] = "cancelled"
+            return status, answer
+
+        with FakeFarm(script) as fake, self.assertLogs("swefarm.groups", "WARNING"):
+            run = run_of(fake)
+            got = list(run.groups(["a", "b", "c"], n=2, key="k"))
+            self.assertEqual([(group.id, group.end) for group in got], [("r1/a", "short"), ("r2/b", "short"), ("r2/c", "short")])
+            self.assertEqual([key for key in fake.keys if key], ["exp/k", "exp/k#2"])
+            for after, left in zip(got, (["b", "c"], ["c"], [])):
+                again = run.groups(["a", "b", "c"], n=2, key="k", after=after.cursor)
+                self.assertEqual([group.instance_id for group in again], left)
+
     def test_the_lease_is_renewed_until_the_run_ends(self):
         played = Played(ends=False)
         with FakeFarm(played) as fake:
