@@ -54,11 +54,12 @@ class Call:
         max_response_tokens: Optional[int] = None,
         timeout_s: Optional[float] = None,
     ) -> None:
-        self.farm, self.group, self.index, self.timeout_s = farm, group, index, timeout_s
+        self.farm, self.index, self.timeout_s = farm, index, timeout_s
         self.rollout_id, self._cancelled = "", threading.Event()
         self._lines, self._needs_tokens = lines, needs_tokens
         self._until = None if timeout_s is None else time.monotonic() + timeout_s
-        self._instance = instance if isinstance(instance, str) else plain(instance)
+        self._name = instance if isinstance(instance, str) else str(instance.get("instance_id", ""))
+        self.group = group or self._name
         own = {"urls": policy_urls, "model": model, "version": version, "headers": headers, "extra_body": extra_body, "sampling": sampling}
         policy = merged(settings["policy"], {key: plain(value) for key, value in own.items() if value is not None})
         if policy_urls is not None:
@@ -66,7 +67,7 @@ class Call:
         agent = {} if max_response_tokens is None else {"max_sequence_tokens": max_response_tokens}
         self._body = {
             "request_id": f"{name}/{request_id or uuid.uuid4().hex}",
-            "instance": self._instance,
+            "instance": instance if isinstance(instance, str) else plain(instance),
             "run": {**settings, "policy": policy, "agent": merged(settings["agent"], agent)},
             "lines": lines,
             "routed_experts": routed_experts,
@@ -126,6 +127,5 @@ class Call:
             logger.warning("swefarm: %s was not cancelled: %s", self.rollout_id, error)
 
     def _lost(self, code: str, message: str) -> Sample:
-        name = self._instance.get("instance_id", "") if isinstance(self._instance, dict) else self._instance
-        facts = {"group": self.group, "index": self.index, "rollout_id": self.rollout_id, "instance_id": str(name)}
+        facts = {"group": self.group, "index": self.index, "rollout_id": self.rollout_id, "instance_id": self._name}
         return Sample.failed(Failure("client", code, message), **facts)

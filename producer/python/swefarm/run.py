@@ -130,9 +130,10 @@ class Run:
 
     async def rollout(self, instance: Row, **options: Any) -> Sample:
         """
-        Plays one rollout. Options: ``group`` and ``index`` of the sample; ``request_id`` (the same id is the same rollout, until an
-        hour after its answer; a cancelled one is played anew); ``policy_urls``, ``model``, ``version``, ``headers``, ``extra_body``,
-        ``sampling`` (keys above those of the run), ``max_response_tokens`` of this rollout alone; ``timeout_s``.
+        Plays one rollout. Options: ``group`` (default: the instance's id) and ``index`` of the sample; ``request_id`` (the same id is
+        the same rollout, until an hour after its answer; a cancelled one is played anew); ``policy_urls``, ``model``, ``version``,
+        ``headers``, ``extra_body``, ``sampling`` (keys above those of the run), ``max_response_tokens`` of this rollout alone;
+        ``timeout_s``.
         A rollout that fails after its retries, that does not end within ``timeout_s``, or whose farm is away for longer than its
         patience is a sample without reward. Raises FarmRefusal for what the farm does not take. A cancelled coroutine cancels the
         rollout, and a process that dies loses it after gateway_collector_grace_seconds.

@@ -96,6 +96,7 @@ class RolloutTest(unittest.TestCase):
             sample = run_of(fake, lines="all").play("a")
             self.assertEqual(fake.asked[0][2]["lines"], "all")
         self.assertEqual((sample.weight, [(one.line, one.kind, one.weight) for one in sample.segments]), (0.5, [("L2", "subagent", 0.5)]))
+        self.assertEqual((sample.group, sample.fit(1, 1).segments), ("a", ()))
 
     def test_a_farm_that_is_away_loses_the_sample_and_a_wrong_request_raises(self):
         with FakeFarm(Rollouts((503, {}))) as fake:
