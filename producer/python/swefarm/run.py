@@ -26,11 +26,11 @@ LEASE_S = 900.0
 class Run:
     """
     The settings of rollouts, and the policy that they follow. ``name`` names the policy's record and, with a ``key``, the runs on the
-    farm. ``model`` and ``policy_urls`` (with /v1) default to those of the gateway. ``settings`` are further keys of a run
-    (docs/running.md), such as ``{"agent": {"step_limit": 50}}``, and win over the other arguments. ``lines="all"``: samples have the
-    other trained lines of agents that come as programs. ``routed_experts``: they have the stored experts of a mixture-of-experts
-    model. ``lease_s``: the farm cancels runs of a process that was silent for so long;
-    None: never. As a context manager (also ``async with``) it cancels at the end what is under way; after an exception, runs with a
+    farm. ``model`` and ``policy_urls`` (with /v1) default to those of the gateway; a restart must repeat ``model``. ``settings`` are
+    further keys of a run (docs/running.md), such as ``{"agent": {"step_limit": 50}}``, and win over the other arguments.
+    ``lines="all"``: samples have the other trained lines of agents that come as programs. ``routed_experts``: they have the stored
+    experts of a mixture-of-experts model. ``lease_s``: the farm cancels runs of a process that was silent for so long; None: never. As a
+    context manager (also ``async with``) it cancels at the end what is under way; after an exception, runs with a
     ``key`` go on until their lease ends, so that a restarted trainer continues them.
     """
 
