@@ -11,6 +11,8 @@ const request = (over: object = {}) => ({
   ...over,
 });
 
+const CANCELLED = { outcome: 'cancelled', resolved: null, reward: null, reward_row: 'cancelled' } as const;
+
 const ints = (text: string): number[] => {
   const bytes = Buffer.from(text, 'base64');
   return Array.from({ length: bytes.length / 4 }, (_, at) => bytes.readInt32LE(at * 4));
@@ -76,6 +78,17 @@ test('a rollout whose caller does not come back is cancelled after the grace', a
   const [, id = ''] = player.seen;
   await until(async () => (await farm.cancel.isCancelled([id])).has(id));
   never.open();
+});
+
+test('the id of a cancelled rollout is free after its answer', async () => {
+  const { url, farm } = await testGateway();
+  startPlayer(farm, (nth) => (nth === 0 ? CANCELLED : judged(1)));
+  const ended = (await ask(`${url}/v1/rollouts`, 'POST', request({ wait_seconds: 60 }))).body;
+  expect(ended).toMatchObject({ status: 'done', result: { outcome: 'cancelled', reward: null } });
+  await until(async () => {
+    const { body } = await ask(`${url}/v1/rollouts`, 'POST', request({ wait_seconds: 60 }));
+    return body.result?.reward === 1 && body.rollout_id !== ended.rollout_id;
+  });
 });
 
 test('settings and instances that cannot be played are refused with their fields', async () => {

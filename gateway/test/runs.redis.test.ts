@@ -18,7 +18,8 @@ test('a run is submitted, followed, cancelled and read over HTTP', async () => {
   const { run_id, rollouts } = (await submitted.json()) as { run_id: string; rollouts: number };
   expect(rollouts).toBe(3);
   // The same key is the same run; other settings are refused.
-  expect(await (await post(url, body, { path: '/v1/runs', headers })).json()).toMatchObject({ run_id });
+  const again = async () => (await post(url, body, { path: '/v1/runs', headers })).json();
+  expect(await again()).toMatchObject({ run_id, cancelled: null });
   const other = await post(url, { ...body, group_size: 4 }, { path: '/v1/runs', headers });
   expect([other.status, await other.json()]).toMatchObject([409, { error: { field: 'idempotency-key' } }]);
 
@@ -43,6 +44,9 @@ test('a run is submitted, followed, cancelled and read over HTTP', async () => {
   const cancelled = await post(url, { rollouts: [second] }, { path: `/v1/runs/${run_id}/cancel` });
   expect(cancelled.status).toBe(200);
   expect([...(await farm.cancel.isCancelled([first, second])).keys()]).toEqual([second]);
+  expect(await again()).toMatchObject({ run_id, cancelled: null });
+  await farm.cancel.cancelRun(run_id, 'lease');
+  expect(await again()).toMatchObject({ run_id, cancelled: 'lease' });
 });
 
 test('a group is cancelled by its instance, and the other groups of the run go on', async () => {

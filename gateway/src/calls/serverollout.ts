@@ -27,7 +27,10 @@ export const RolloutRequest = z.strictObject({
     .string()
     .min(1)
     .max(200)
-    .meta({ description: 'the same id is the same rollout, until an hour after its answer' }),
+    .meta({
+      description:
+        'the same id is the same rollout, until an hour after its answer; a cancelled one only until its answer',
+    }),
   instance: z
     .union([z.string(), z.looseObject({})], 'expected a row, or an id of the dataset of serve')
     .meta({ description: 'a row as in a dataset file, or an id of the dataset that serve was started with' }),
@@ -140,5 +143,7 @@ async function awaitSample(
   onAbort(connection.closed, release);
   const content = await deps.farm.artifacts.read(result.artifact);
   connection.isUnanswered = false;
+  // A trainer that is restarted after its rollouts were cancelled asks with the same ids, and needs new ones.
+  connection.forgetsName = result.outcome === 'cancelled';
   return { status: 'done', rollout_id, ...sampleOf(result, content?.trajectory ?? null, choice) };
 }

@@ -13,7 +13,15 @@ import {
   submit,
   withShownPictures,
 } from '@swefarm/runs';
-import { idOf, newId, RunForecast, type RunRecord, startedRollouts, UsageError } from '@swefarm/shared';
+import {
+  CancelReason,
+  idOf,
+  newId,
+  RunForecast,
+  type RunRecord,
+  startedRollouts,
+  UsageError,
+} from '@swefarm/shared';
 import { findPrice, NO_PRICE, withPrice } from '@swefarm/trajectories';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -66,6 +74,9 @@ export const SubmittedRun = z.object({
     .meta({ description: 'of the rows, in their order; of a run with `until`: all that it may draw' }),
   rollouts: z.number().int(),
   queued: z.number().int().meta({ description: 'rollouts that this request queued' }),
+  cancelled: CancelReason.nullable().meta({
+    description: 'why the run of this key was cancelled; null: it was not cancelled as a whole',
+  }),
 });
 export const Planned = z.object({ forecast: RunForecast });
 
@@ -130,6 +141,7 @@ export async function submitRun(deps: RouteDeps, request: SubmissionRequest) {
     instance_ids: instances.map((one) => one.instance_id),
     rollouts: submitted.rollouts.length,
     queued: submitted.queued,
+    cancelled: stored && (await farm.cancel.runCancelled(runId)),
   };
 }
 

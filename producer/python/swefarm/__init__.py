@@ -1,7 +1,7 @@
 """A farm of rollouts of agents that work on software: samples for a trainer, and sandboxes for loops that run outside of the farm."""
 
 from .aio import AsyncSandbox
-from .farm import Farm, FarmError, FarmRefusal, HoldExpired
+from .farm import Farm, FarmBusy, FarmError, FarmRefusal, HoldExpired
 from .groups import Group, Groups
 from .local import LocalFarm
 from .output import FileError, Output, SandboxEnded, SandboxError, SandboxLost, Verdict
@@ -18,6 +18,7 @@ __all__ = [
     "BrokenTokens",
     "Failure",
     "Farm",
+    "FarmBusy",
     "FarmError",
     "FarmRefusal",
     "FileError",

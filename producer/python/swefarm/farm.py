@@ -7,9 +7,12 @@ import contextlib
 import http.client
 import json
 import os
+import re
+import string
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, TypeVar, Union, cast
 
@@ -27,7 +30,10 @@ ANSWER_S = 120.0
 PATIENCE_S = 300.0
 #: Longest pause between two tries, in seconds; never longer than a quarter of the time of retries.
 LONGEST_PAUSE_S = 5.0
-
+#: Pause after a 429 whose answer names none, in seconds.
+BUSY_S = 10.0
+#: Calls to this machine use no proxy, which would read the token and reach another machine.
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 #: Remedies by status.
 REMEDIES = {
@@ -45,6 +51,14 @@ class HoldExpired(FarmError):
     """The farm cancelled the rollout at the deadline of its call. A retry would begin another rollout."""
 
 
+class FarmBusy(FarmError):
+    """The farm is there, but the caller is over a quota (429). ``retry_after_s``: pause before the next try, in seconds."""
+
+    def __init__(self, message: str, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
 class FarmRefusal(Exception):
     """
     The farm refused the call, and a retry would not help. ``code`` is a stable identifier; ``field`` names the invalid field, if any;
@@ -60,7 +74,8 @@ class FarmRefusal(Exception):
 class Farm:
     """
     Client of a gateway at ``url`` (default: SWEFARM_GATEWAY_URL, else this machine) with ``token`` (default: that in the variable
-    ``token_env``). Calls that find no farm are repeated for ``patience_s`` seconds.
+    ``token_env``). Calls that find no farm are repeated for ``patience_s`` seconds. Raises ValueError for a token that no header can
+    have.
     """
 
     def __init__(
@@ -71,8 +86,11 @@ class Farm:
         patience_s: Optional[float] = None,
         token_env: Optional[str] = None,
     ) -> None:
-        self.url = (url or os.environ.get("SWEFARM_GATEWAY_URL") or DEFAULT_URL).rstrip("/")
-        self.token = token or os.environ.get(token_env or "SWEFARM_GATEWAY_TOKEN", "")
+        self.url = (url or os.environ.get("SWEFARM_GATEWAY_URL") or DEFAULT_URL).strip().rstrip("/")
+        # Files with tokens end with a newline.
+        self.token = (token or os.environ.get(token_env or "SWEFARM_GATEWAY_TOKEN", "")).strip()
+        if not re.fullmatch("[ -~]*", self.token):
+            raise ValueError(f"{'token' if token else token_env or 'SWEFARM_GATEWAY_TOKEN'}: expected printable ASCII characters")
         self.patience_s = float(patience_s or PATIENCE_S)
 
     @classmethod
@@ -113,10 +131,12 @@ class Farm:
         body: Any = None,
         answer_s: float = ANSWER_S,
         headers: Optional[Mapping[str, str]] = None,
+        patient: bool = True,
     ) -> Any:
         """
         Returns the JSON of the answer. ``answer_s``: time limit in seconds over all tries. Raises FarmRefusal, or FarmError
-        after ``patience_s`` of retries. A try whose connection lasted longer than the longest pause restarts this time.
+        after ``patience_s`` of retries; FarmBusy if a quota ended the last try, and at once with ``patient`` False. A try whose
+        connection lasted longer than the longest pause restarts this time.
         """
         longest = min(LONGEST_PAUSE_S, self.patience_s / 4)
         deadline = time.monotonic() + answer_s + self.patience_s
@@ -126,7 +146,13 @@ class Farm:
             began = time.monotonic()
             try:
                 return self.once(method, path, body, max(0.1, min(answer_s, deadline - began)), headers)
-            except (http.client.HTTPException, OSError, ValueError) as error:
+            except FarmBusy as busy:
+                now = time.monotonic()
+                until = until or min(now + self.patience_s, deadline)
+                if not patient or now >= until:
+                    raise
+                pause = min(busy.retry_after_s, until - now)
+            except (http.client.HTTPException, OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
                 now = time.monotonic()
                 # URLError: no connection was made.
                 served = not isinstance(error, urllib.error.URLError) and now - began > longest
@@ -139,7 +165,7 @@ class Farm:
             pause = min(pause * 2, longest)
 
     def once(self, method: str, path: str, body: Any, answer_s: float, more: Optional[Mapping[str, str]] = None) -> Any:
-        """Makes the call without retries. Raises FarmRefusal, HoldExpired, OSError, HTTPException, ValueError."""
+        """Makes the call without retries. Raises FarmRefusal, FarmBusy, HoldExpired, OSError, HTTPException, ValueError."""
         headers = {"authorization": f"Bearer {self.token}", **(more or {})} if self.token else dict(more or {})
         data = None
         if body is not None:
@@ -147,7 +173,8 @@ class Farm:
             headers["content-type"] = "application/json"
         request = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=answer_s) as reply:
+            send = _DIRECT.open if _is_this_machine(self.url) else urllib.request.urlopen
+            with send(request, timeout=answer_s) as reply:
                 return json.loads(reply.read() or b"null")
         except urllib.error.HTTPError as error:
             with error:
@@ -155,9 +182,25 @@ class Farm:
             refusal = _refusal(error.code, text)
             if refusal.code == "hold_expired":
                 raise HoldExpired(f"{self.url}{path}: {refusal}") from error
-            if error.code in (429, 502, 503, 504):
+            if error.code == 429:
+                raise FarmBusy(f"{self.url}{path}: {refusal}", _seconds(error.headers.get("retry-after"))) from error
+            if error.code in (502, 503, 504):
                 raise OSError(f"HTTP {error.code}: {text[:200]!r}") from error
             raise refusal from error
+
+
+def header_of(text: str) -> str:
+    """Returns a text as the value of a header: what is no visible ASCII is percent-encoded."""
+    return urllib.parse.quote(text, safe=string.punctuation.replace("%", ""))
+
+
+def _is_this_machine(url: str) -> bool:
+    host = urllib.parse.urlsplit(url).hostname or ""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _seconds(retry_after: Optional[str]) -> float:
+    return float(retry_after) if retry_after and retry_after.isdecimal() else BUSY_S
 
 
 def _refusal(status: int, text: bytes) -> FarmRefusal:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Optional
 from urllib.parse import quote
 
-from .farm import Farm, FarmError, FarmRefusal, in_thread
+from .farm import Farm, FarmBusy, FarmError, FarmRefusal, header_of, in_thread
 from .hearts import Hearts
 from .progress import Progress
 from .sample import Failure, Sample
@@ -21,7 +22,8 @@ logger = logging.getLogger(__name__)
 WAIT_S = 30.0
 #: The same while the progress is shown, which counts the rollouts in between.
 SHOWN_S = 5.0
-#: Seconds between the end of a loop and the cancellation. An exception that ends the whole run leaves its groups to be resumed.
+#: Seconds between the end of a loop and the cancellation of a run with a key. An exception that ends the whole `with` leaves it to a
+#: successor.
 LEAVE_S = 1.0
 
 
@@ -78,7 +80,8 @@ class Playing:
 class Groups:
     """
     Iterates over groups in the order in which they complete, with ``for`` or ``async for``. The run is submitted at the first step.
-    ``run_id`` names it on the farm's page; ``cursor`` is that of the last group.
+    ``run_id`` names it on the farm's page; ``cursor`` is that of the last group. What a lapsed lease cancelled of a run with a key is
+    played by a run of the same key and the next number, whose cursors are ``NUMBER.ID``.
     """
 
     def __init__(
@@ -110,7 +113,11 @@ class Groups:
         return self
 
     def __next__(self) -> Group:
-        group = self._next()
+        try:
+            group = self._next()
+        except BaseException:  # A notebook keeps this object in the traceback of an interrupt.
+            self._leave()
+            raise
         if group is None:
             raise StopIteration
         return group
@@ -122,7 +129,8 @@ class Groups:
         try:
             group = await in_thread(self._next)
         except asyncio.CancelledError:
-            threading.Thread(target=self.close, daemon=True).start()
+            self._ended = True
+            self._leave()
             raise
         if group is None:
             raise StopAsyncIteration
@@ -135,9 +143,12 @@ class Groups:
             self._playing.end()
 
     def __del__(self) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
         playing = getattr(self, "_playing", None)
         if playing is not None and playing.open:
-            timer = threading.Timer(LEAVE_S, playing.end)
+            timer = threading.Timer(LEAVE_S if playing.resumable else 0, playing.end)
             timer.daemon = True
             timer.start()
 
@@ -147,6 +158,8 @@ class Groups:
         while not self._ended:
             try:
                 group = None if self._away else self._read()
+            except FarmBusy:  # The farm is there.
+                continue
             except FarmError as error:
                 group = self._lost(error)
             else:
@@ -158,38 +171,74 @@ class Groups:
         return None
 
     def _submit(self) -> None:
-        headers = {"idempotency-key": self._key}
-        submitted = self.farm.call("POST", "/v1/runs", self._submission, headers=headers)
-        self.run_id = str(submitted["run_id"])
+        number, _, at = self.cursor.rpartition(".")
+        self._begin(1, self._submission, at)
+        while self._number < int(number or 1) and self._continue(at):
+            pass
+
+    def _begin(self, number: int, submission: Mapping[str, Any], at: str) -> None:
+        key = self._key if number == 1 else f"{self._key}#{number}"
+        submitted = self.farm.call("POST", "/v1/runs", submission, headers={"idempotency-key": header_of(key)})
+        self.run_id, self._number, self._at = str(submitted["run_id"]), number, at
         # Which groups were delivered before `after`, and which a run with `until` draws, is not known here.
-        known = "until" not in self._submission and self.cursor == "0"
-        self._waiting = list(submitted["instance_ids"]) if known else []
+        draws = "until" in submission
+        self._known = not draws and at == "0"
+        self._waiting = list(submitted["instance_ids"]) if self._known else []
+        self._lapsed = self._resumable and not draws and submitted.get("cancelled") == "lease"
+        self._rows = dict(zip(submitted["instance_ids"], submission.get("instances", ())))
         self._count, self._rollouts = len(self._waiting), int(submitted["rollouts"])
         self._playing = Playing(self.farm, self.run_id, self._resumable, self._hearts)
         self._begun(self._playing)
+        if self._ended:  # Nobody waits any more, and nothing but its lease ends a run with a key.
+            self._playing.end(cancels=not self._resumable)
+
+    def _continue(self, at: str = "0") -> bool:
+        """Plays what a lapsed lease cancelled in a run of its own. Returns False when there is nothing."""
+        cancelled: set[str] = set()
+        seen, done = "0", not self._lapsed
+        while not done:
+            answer = self._groups_after(seen, 20, "all", WAIT_S)
+            cancelled |= {str(group["instance_id"]) for group in answer["groups"] if group["end"] == "cancelled"}
+            seen, done = str(answer["last_id"]), answer["done"]
+        if not cancelled:
+            return False
+        if self._playing is not None:
+            self._playing.end(cancels=False)
+        rows = [row for name, row in self._rows.items() if name in cancelled]
+        logger.warning("swefarm: the lease of run %s lapsed: %d groups are played again", self.run_id, len(rows))
+        self._begin(self._number + 1, {**self._submission, "instances": rows}, at)
+        return True
+
+    def _groups_after(self, at: str, count: int, keep: str, wait_s: float) -> Any:
+        query = f"after={quote(at)}&count={count}&keep={keep}&wait_seconds={wait_s}"
+        return self.farm.call("GET", f"/v1/runs/{self.run_id}/groups?{query}", None, wait_s + 60)
 
     def _read(self) -> Optional[Group]:
         """Returns the next group; None: there is none yet, or the run has ended."""
         wait_s = SHOWN_S if self._progress.shown else WAIT_S
-        query = f"after={quote(self.cursor)}&count=1&keep={self.keep}&wait_seconds={wait_s}"
-        answer = self.farm.call("GET", f"/v1/runs/{self.run_id}/groups?{query}", None, wait_s + 60)
-        self.cursor = str(answer["last_id"])
+        answer = self._groups_after(self._at, 1, self.keep, wait_s)
+        self._at = str(answer["last_id"])
+        self.cursor = self._at if self._number == 1 else f"{self._number}.{self._at}"
         for found in answer["groups"]:
-            return self._group_of(found)
+            return None if self._lapsed and found["end"] == "cancelled" else self._group_of(found)
         if answer["done"]:
+            if self._lapsed and self._continue():
+                return None
             self._ended = True
             self._progress.show(self._count, end="\n")
             if self._playing is not None:
                 self._playing.end(cancels=False)
         elif self._progress.shown:
-            counts = self.farm.call("GET", f"/v1/runs/{self.run_id}")
-            self._progress.show(self._count, (self._rollouts - int(counts["left"]), self._rollouts))
+            with contextlib.suppress(Exception):  # Who is away is told by the next read.
+                counts = self.farm.once("GET", f"/v1/runs/{self.run_id}", None, 10)
+                self._progress.show(self._count, (self._rollouts - int(counts["left"]), self._rollouts))
         return None
 
     def _group_of(self, found: Mapping[str, Any]) -> Group:
         instance = str(found["instance_id"])
         name = f"{self.run_id}/{instance}"
-        samples = [self._sample_of(result, name) for result in found["results"]]
+        away: list[FarmError] = []
+        samples = [self._sample_of(result, name, away) for result in found["results"]]
         for entry in found["unreadable"]:
             failure = Failure("client", "result_unreadable", str(entry))
             samples.append(Sample.failed(failure, group=name, index=len(samples), instance_id=instance))
@@ -197,7 +246,8 @@ class Groups:
             self._waiting.remove(instance)
         return Group(name, instance, str(found["end"]), tuple(samples), self.cursor, str(self.run_id))
 
-    def _sample_of(self, result: Mapping[str, Any], group: str) -> Sample:
+    def _sample_of(self, result: Mapping[str, Any], group: str, away: list[FarmError]) -> Sample:
+        """``away`` gets the error of a farm that is away, so that a group waits for it once."""
         known = {
             **{"group": group, "index": result["rollout_index"], "rollout_id": result["rollout_id"]},
             **{"instance_id": result["instance_id"], "exit_status": result["exit_status"] or "", "result": result},
@@ -207,16 +257,23 @@ class Groups:
         if result["artifact"] is None and (failure is not None or self.needs_tokens):
             return Sample.failed(failure or Failure("client", "no_tokens", "no trajectory is stored"), **known)
         try:
+            if away:
+                raise away[0]
             body = self.farm.call("GET", f"/v1/rollouts/{quote(result['rollout_id'])}/sample?{self._query}")
         except (FarmError, FarmRefusal) as error:  # One sample must not take the others of its group with it.
+            away += [error] if isinstance(error, FarmError) else []
             return Sample.failed(failure or Failure("client", "not_fetched", str(error)), **known)
         return sample_of(body, group, lines=self.lines, needs_tokens=self.needs_tokens)
 
     def _lost(self, error: Optional[FarmError]) -> Optional[Group]:
         """The farm was away for longer than its patience: the groups that it owes have no rewards."""
         if error is not None:
-            if not self._waiting:
+            if not self._known:
                 raise error
+            if not self._waiting:
+                self._ended = True
+                logger.warning("swefarm: run %s: all groups are here, its end is not read: %s", self.run_id, error)
+                return None
             logger.warning("swefarm: run %s: %d groups are given up: %s", self.run_id, len(self._waiting), error)
             self._away, self._why = True, str(error)
         if not self._waiting:

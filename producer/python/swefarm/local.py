@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Optional, Sequence, Union
+from typing import Any, Optional, Sequence, Union
 
-from .farm import Farm, in_thread
+from .farm import Farm, FarmError, in_thread
 
-#: Runs a command, and ends it when standard input ends: with SIGTERM, another after 20 s, SIGKILL after 20 s more.
+#: Runs a command, and ends it when standard input has a byte or ends, or when the parent ends: children that a trainer forks keep the
+#: pipe open. The command gets SIGTERM, another after 20 s, SIGKILL after 20 s more.
 _SUPERVISOR = """
-import os, subprocess, sys, threading
-child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+import os, select, subprocess, sys, threading
+parent = int(sys.argv[1])
+child = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL)
 def end():
-    while os.read(0, 1):
+    while os.getppid() == parent and not select.select([0], [], [], 0.5)[0]:
         pass
     for stop in (child.terminate, child.terminate, child.kill):
         stop()
@@ -62,6 +66,7 @@ class LocalFarm(Farm):
     ) -> None:
         program = find_swefarm(swefarm)
         self.folder = Path(tempfile.mkdtemp(prefix="swefarm-local-"))
+        self._pid = os.getpid()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._until = time.monotonic() + start_s
         token = secrets.token_hex(16)
@@ -80,7 +85,7 @@ class LocalFarm(Farm):
         work = [str(word) for pair in given.items() if pair[1] is not None for word in pair]
         atexit.register(self.close)
         try:
-            data = ["--dir", f"{self.folder}/redis", "--local-dir", f"{self.folder}/data", "--host", "127.0.0.1", "--until-stdin-ends"]
+            data = ["--dir", f"{self.folder}/redis", "--local-dir", f"{self.folder}/data", "--host", "127.0.0.1"]
             self._start("redis", [str(program), "redis", *data], '{"')
             serve = [str(program), "serve", "--host", "127.0.0.1", "--port", "0", *rows, *policy, *serve_args]
             ready = json.loads(self._start("gateway", serve, '{"url"'))
@@ -93,8 +98,10 @@ class LocalFarm(Farm):
         super().__init__(str(ready["url"]), token, patience_s=patience_s)
 
     def close(self) -> None:
-        """Ends the processes: workers first, Redis last. May be called again."""
+        """Ends the processes: workers first, Redis last. May be called again; does nothing in a forked process."""
         atexit.unregister(self.close)
+        if os.getpid() != self._pid:
+            return
         for role in ("worker", "gateway", "redis"):
             self._end([name for name in self._processes if name.startswith(role)])
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -111,21 +118,37 @@ class LocalFarm(Farm):
     async def __aexit__(self, *_: object) -> None:
         await in_thread(self.close)
 
+    def once(self, *asked: Any, **options: Any) -> Any:
+        """:meth:`Farm.once`; raises FarmError, without retries, when the gateway, Redis or all workers of this farm have ended."""
+        ended = [name for name, process in list(self._processes.items()) if process.poll() is not None]
+        workers = [name for name in self._processes if name.startswith("worker")]
+        if {"gateway", "redis"} & {*ended} or (workers and {*workers} <= {*ended}):
+            raise FarmError(f"the {ended[-1]} of the local farm ended: {self._log_end(ended[-1])}")
+        return super().once(*asked, **options)
+
+    def _log_end(self, name: str) -> str:
+        return Path(self.folder, f"{name}.log").read_text(errors="replace")[-2000:].strip()
+
     def _end(self, names: Sequence[str]) -> None:
         ended = [self._processes.pop(name) for name in names]
         for process in ended:
             if process.stdin is not None:
-                process.stdin.close()
+                with contextlib.suppress(OSError):  # It has ended.
+                    process.stdin.write(b"\n")
+                    process.stdin.close()
         for process in ended:
             try:
                 process.wait(90)
             except subprocess.TimeoutExpired:
-                process.kill()
+                # The supervisor and its command are one group.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
     def _start(self, name: str, command: Sequence[str], mark: str) -> str:
         """Starts a command. Returns the first line of its output with ``mark``. Raises RuntimeError with the end of its log."""
         log = self.folder / f"{name}.log"
-        supervised = command if "--until-stdin-ends" in command else [sys.executable, "-c", _SUPERVISOR, *command]
+        supervised = [sys.executable, "-c", _SUPERVISOR, str(os.getpid()), *command]
         with log.open("wb") as output:
             # A session of its own: Ctrl-C reaches this process alone, which then ends the others in order.
             process = subprocess.Popen(
@@ -140,7 +163,7 @@ class LocalFarm(Farm):
                     return line
             if ended is not None or time.monotonic() > self._until:
                 how = "did not start in time" if ended is None else f"ended with code {ended}"
-                raise RuntimeError(f"the {name} of the local farm {how}: `{' '.join(command)}` printed:\n{text[-2000:].strip()}")
+                raise RuntimeError(f"the {name} of the local farm {how}: `{' '.join(command)}` printed:\n{self._log_end(name)}")
             time.sleep(0.05)
 
 

@@ -6,36 +6,31 @@ import asyncio
 import logging
 import re
 import threading
-import time
 import uuid
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Mapping, Optional, Sequence
 
-from .farm import Farm, FarmError, FarmRefusal, in_thread
-from .groups import WAIT_S, Groups, Playing
+from .call import Call, Row
+from .farm import Farm, in_thread
+from .groups import Groups, Playing
 from .hearts import Hearts
 from .progress import Progress
-from .sample import Failure, Sample
+from .sample import Sample
 from .settings import Sampling, merged, plain, rows_of
-from .wire import sample_of
 
 logger = logging.getLogger(__name__)
 
-#: A row of a dataset, or the id of an instance in the gateway's dataset.
-Row = Union[Mapping[str, Any], str]
 #: Seconds without a heartbeat after which the farm cancels a run.
 LEASE_S = 900.0
-#: Statuses of refusals that a change of the request or of the configuration would end. They are raised at once.
-CONFIGURATION = (400, 401, 403, 404, 409, 413, 415, 422)
 
 
 class Run:
     """
     The settings of rollouts, and the policy that they follow. ``name`` names the policy's record and, with a ``key``, the runs on the
-    farm. ``model`` and ``policy_urls`` (with /v1) default to those of the gateway. ``settings`` are further keys of a run
-    (docs/running.md), such as ``{"agent": {"step_limit": 50}}``, and win over the other arguments. ``lines="all"``: samples have the
-    other trained lines of agents that come as programs. ``routed_experts``: they have the stored experts of a mixture-of-experts
-    model. ``lease_s``: the farm cancels runs of a process that was silent for so long;
-    None: never. As a context manager (also ``async with``) it cancels at the end what is under way; after an exception, runs with a
+    farm. ``model`` and ``policy_urls`` (with /v1) default to those of the gateway; a restart must repeat ``model``. ``settings`` are
+    further keys of a run (docs/running.md), such as ``{"agent": {"step_limit": 50}}``, and win over the other arguments.
+    ``lines="all"``: samples have the other trained lines of agents that come as programs. ``routed_experts``: they have the stored
+    experts of a mixture-of-experts model. ``lease_s``: the farm cancels runs of a process that was silent for so long; None: never. As a
+    context manager (also ``async with``) it cancels at the end what is under way; after an exception, runs with a
     ``key`` go on until their lease ends, so that a restarted trainer continues them.
     """
 
@@ -64,6 +59,7 @@ class Run:
         self.token_mode, self.sampling, self.max_response_tokens = token_mode, sampling or Sampling(), max_response_tokens
         self.kind, self.lines, self.routed_experts, self.progress = kind, lines, routed_experts, progress
         self.version: Optional[str] = None
+        self._model = model
         self._settings = plain(settings or {})
         self._follows = False
         self._lease_s = lease_s
@@ -76,7 +72,8 @@ class Run:
         rollouts of this run follow the farm's policy ``name``, so that a change reaches those under way. Raises FarmRefusal, FarmError.
         """
         self.policy_urls = self.policy_urls if urls is None else list(urls)
-        self._set(model=model, version=version, state="serving")
+        # The record may have the model of an earlier process.
+        self._set(model=model or self.model, version=version, state="serving")
 
     def update(self, version: str, *, urls: Optional[Sequence[str]] = None, model: Optional[str] = None) -> "Update":
         """
@@ -124,25 +121,26 @@ class Run:
 
     def play(self, instance: Row, **options: Any) -> Sample:
         """:meth:`rollout` for callers without asyncio; blocks until the sample is there."""
-        call = _Call(self, instance, **options)
+        call = self._call(instance, options)
         try:
-            return self._play(call)
+            return call.play()
         except BaseException:  # Ctrl-C
             call.cancel()
             raise
 
     async def rollout(self, instance: Row, **options: Any) -> Sample:
         """
-        Plays one rollout. Options: ``group`` and ``index`` of the sample; ``request_id`` (the same id is the same rollout, until an
-        hour after its end); ``policy_urls``, ``model``, ``version``, ``headers``, ``extra_body``, ``sampling`` (keys above
-        those of the run), ``max_response_tokens`` of this rollout alone; ``timeout_s``.
+        Plays one rollout. Options: ``group`` (default: the instance's id) and ``index`` of the sample; ``request_id`` (the same id is
+        the same rollout, until an hour after its answer; a cancelled one is played anew); ``policy_urls``, ``model``, ``version``,
+        ``headers``, ``extra_body``, ``sampling`` (keys above those of the run), ``max_response_tokens`` of this rollout alone;
+        ``timeout_s``.
         A rollout that fails after its retries, that does not end within ``timeout_s``, or whose farm is away for longer than its
         patience is a sample without reward. Raises FarmRefusal for what the farm does not take. A cancelled coroutine cancels the
         rollout, and a process that dies loses it after gateway_collector_grace_seconds.
         """
-        call = _Call(self, instance, **options)
+        call = self._call(instance, options)
         try:
-            return await in_thread(lambda: self._play(call))
+            return await in_thread(call.play)
         except asyncio.CancelledError:
             threading.Thread(target=call.cancel, daemon=True).start()
             raise
@@ -153,8 +151,8 @@ class Run:
             **{"token_mode": self.token_mode, "require_tokens": self.token_mode != "text"},
             "sampling": self.sampling.settings(),
         }
-        if self.model is not None:
-            policy["model"] = self.model
+        if self._model is not None:
+            policy["model"] = self._model
         if self._follows:
             # The record has the endpoints and the version, which may differ when a run is resumed.
             policy["name"] = self.name
@@ -181,36 +179,22 @@ class Run:
     async def __aexit__(self, kind: object, *_: object) -> None:
         await in_thread(lambda: self.close(cancels=kind is None))
 
+    def _call(self, instance: Row, options: Mapping[str, Any]) -> Call:
+        known: dict[str, Any] = {"lines": self.lines, "routed_experts": self.routed_experts, "needs_tokens": self.token_mode != "text"}
+        return Call(self.farm, self.name, self.settings(), instance, **known, **options)
+
     def _set(self, *, model: Optional[str] = None, version: Optional[str] = None, state: str) -> None:
         change: dict[str, Any] = {"state": state}
         if self.policy_urls:
             change["endpoints"] = self.policy_urls
         if version is not None:
             change["version"] = self.version = version
-        if model is not None and model != self.model:
-            change["model"] = model
+        if model is not None:
+            change["model"] = self.model = model
         self.farm.call("PUT", f"/v1/policies/{self.name}", change)
+        # A run needs the name of a model. That of the record wins, so a later one would only make its settings differ.
+        self._model = self._model or self.model
         self._follows = True
-
-    def _play(self, call: "_Call") -> Sample:
-        while True:
-            if call.over():
-                call.cancel()
-                return call.lost("timeout", f"no result within {call.timeout_s:.0f} s; the rollout is cancelled")
-            try:
-                answer = self.farm.call("POST", "/v1/rollouts", call.body(), WAIT_S + 60)
-            except FarmError as error:
-                return call.lost("farm_away", str(error))
-            except FarmRefusal as error:
-                if error.status in CONFIGURATION:
-                    raise
-                return call.lost(error.code, str(error))
-            call.rollout_id = str(answer["rollout_id"])
-            if answer["status"] == "done":
-                return sample_of(answer, call.group, index=call.index, lines=self.lines, needs_tokens=self.token_mode != "text")
-            if call.cancelled:
-                call.cancel()
-                return call.lost("cancelled", "the caller cancelled the rollout")
 
 
 class Update:
@@ -235,66 +219,3 @@ class Update:
 
     async def __aexit__(self, kind: object, *_: object) -> None:
         await in_thread(lambda: self.__exit__(kind))
-
-
-class _Call:
-    """One rollout that somebody waits for. The body of its requests is the same in every try, so that all of them are one rollout."""
-
-    def __init__(
-        self,
-        run: Run,
-        instance: Row,
-        *,
-        group: str = "",
-        index: int = 0,
-        request_id: Optional[str] = None,
-        policy_urls: Optional[Sequence[str]] = None,
-        model: Optional[str] = None,
-        version: Optional[str] = None,
-        headers: Optional[Mapping[str, str]] = None,
-        extra_body: Optional[Mapping[str, Any]] = None,
-        sampling: Optional[Mapping[str, Any]] = None,
-        max_response_tokens: Optional[int] = None,
-        timeout_s: Optional[float] = None,
-    ) -> None:
-        self.farm, self.group, self.index, self.timeout_s = run.farm, group, index, timeout_s
-        self.rollout_id, self.cancelled = "", False
-        self._until = None if timeout_s is None else time.monotonic() + timeout_s
-        self._instance = instance if isinstance(instance, str) else plain(instance)
-        settings = run.settings()
-        own = {"urls": policy_urls, "model": model, "version": version, "headers": headers, "extra_body": extra_body, "sampling": sampling}
-        policy = merged(settings["policy"], {key: plain(value) for key, value in own.items() if value is not None})
-        if policy_urls is not None:
-            policy.pop("name", None)
-        agent = {} if max_response_tokens is None else {"max_sequence_tokens": max_response_tokens}
-        self._body = {
-            "request_id": f"{run.name}/{request_id or uuid.uuid4().hex}",
-            "instance": self._instance,
-            "run": {**settings, "policy": policy, "agent": merged(settings["agent"], agent)},
-            "lines": run.lines,
-            "routed_experts": run.routed_experts,
-        }
-
-    def body(self) -> dict[str, Any]:
-        left = WAIT_S if self._until is None else max(0.0, self._until - time.monotonic())
-        # The first answer names the rollout, which can then be cancelled.
-        return {**self._body, "wait_seconds": min(WAIT_S, left) if self.rollout_id else 0}
-
-    def over(self) -> bool:
-        return self._until is not None and time.monotonic() >= self._until
-
-    def cancel(self) -> None:
-        """Never raises: the farm cancels a rollout that nobody asks for."""
-        self.cancelled = True
-        if not self.rollout_id:
-            return
-        try:
-            run_id = self.rollout_id.split(".", 1)[0]
-            self.farm.once("POST", f"/v1/runs/{run_id}/cancel", {"rollouts": [self.rollout_id]}, 10)
-        except Exception as error:
-            logger.warning("swefarm: %s was not cancelled: %s", self.rollout_id, error)
-
-    def lost(self, code: str, message: str) -> Sample:
-        name = self._instance.get("instance_id", "") if isinstance(self._instance, dict) else self._instance
-        facts = {"group": self.group, "index": self.index, "rollout_id": self.rollout_id, "instance_id": str(name)}
-        return Sample.failed(Failure("client", code, message), **facts)

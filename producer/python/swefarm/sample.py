@@ -178,7 +178,7 @@ class Sample(Segment):
     #: :meth:`fit` shortened the sample.
     cut: bool = False
     failure: Optional[Failure] = None
-    #: Further trained sequences of an agent that comes as a program; empty without ``lines="all"``.
+    #: Further trained sequences of an agent that comes as a program; empty without ``lines="all"``, and without a reward.
     segments: tuple[Segment, ...] = ()
     #: ``policy``, ``tools``, ``grading``.
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -191,6 +191,8 @@ class Sample(Segment):
             raise ValueError(f"reward: expected a number, got {self.reward} ({self.rollout_id})")
         if self.reward is None and self.failure is None:
             object.__setattr__(self, "failure", Failure("client", "unjudged", "no reward was given"))
+        if self.reward is None:  # Their masks do not know of the reward.
+            object.__setattr__(self, "segments", ())
 
     @property
     def judged(self) -> bool:

@@ -18,10 +18,10 @@ class Server(ThreadingHTTPServer):
 class FakeFarm:
     """
     ``script(method, path, body)`` returns (status, JSON); None drops the connection. ``asked`` records the requests, ``keys`` their
-    idempotency keys.
+    idempotency keys. ``headers`` are those of every answer.
     """
 
-    def __init__(self, script: Callable[[str, str, Any], Any]) -> None:
+    def __init__(self, script: Callable[[str, str, Any], Any], headers: "dict[str, str]" = {}) -> None:
         self.asked: list[tuple[str, str, Any]] = []
         self.keys: list[Any] = []
         fake = self
@@ -39,6 +39,8 @@ class FakeFarm:
                 status, reply = said
                 data = json.dumps(reply).encode()
                 self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
                 self.send_header("content-length", str(len(data)))
                 self.end_headers()
                 self.wfile.write(data)

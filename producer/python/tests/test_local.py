@@ -8,12 +8,12 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from swefarm import Farm
+from swefarm import Farm, FarmError
 from swefarm.local import find_swefarm
 
 #: Stands for `swefarm` and `swefarm-worker`: prints what they print when they are ready, and writes that it was stopped.
 PROGRAM = """#!{python}
-import pathlib, signal, sys, time
+import os, signal, sys, time
 name = {{"redis": "redis", "serve": "gateway"}}.get(sys.argv[1], "worker")
 def stop(*_):
     with open({ended!r}, "a") as file:
@@ -22,10 +22,9 @@ def stop(*_):
 signal.signal(signal.SIGTERM, stop)
 if {fails!r} == name:
     sys.exit("no runtime is installed")
+with open({pids!r}, "a") as file:
+    print(os.getpid(), file=file)
 print({{"redis": '{{"host":1}}', "gateway": '{{"url":"http://127.0.0.1:9"}}', "worker": '{{"msg":"ready"}}'}}[name], flush=True)
-if name == "redis":
-    sys.stdin.read()
-    stop()
 while True:
     time.sleep(1)
 """
@@ -35,7 +34,7 @@ def programs(folder, fails=""):
     """Writes the stand-ins, and returns the path of `swefarm`. `ended` of the folder lists what was stopped, in order."""
     for name in ("swefarm", "swefarm-worker"):
         path = Path(folder, name)
-        path.write_text(PROGRAM.format(python=sys.executable, ended=f"{folder}/ended", fails=fails))
+        path.write_text(PROGRAM.format(python=sys.executable, ended=f"{folder}/ended", pids=f"{folder}/pids", fails=fails))
         path.chmod(0o755)
     return Path(folder, "swefarm")
 
@@ -62,9 +61,12 @@ class LocalTest(unittest.TestCase):
 
     def test_the_farm_of_a_killed_process_ends(self):
         with tempfile.TemporaryDirectory() as folder:
-            code = f"from swefarm import Farm; Farm.local(swefarm={str(programs(folder))!r}); print('up', flush=True); import time; time.sleep(600)"
+            # Its forked child has the pipes, and goes on.
+            code = f"import os, time; from swefarm import Farm; farm = Farm.local(swefarm={str(programs(folder))!r})"
+            code += "; pid = os.fork(); pid and print(pid, flush=True); time.sleep(600)"
             child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-            self.assertEqual(child.stdout.readline(), b"up\n")
+            forked = int(child.stdout.readline())
+            self.addCleanup(os.kill, forked, signal.SIGKILL)
             child.send_signal(signal.SIGKILL)
             child.wait()
             child.stdout.close()
@@ -72,6 +74,28 @@ class LocalTest(unittest.TestCase):
             while len(ended(folder)) < 3 and time.monotonic() < until:
                 time.sleep(0.05)
             self.assertEqual(sorted(ended(folder)), ["gateway", "redis", "worker"])
+
+    def test_children_that_the_trainer_forked_do_not_keep_the_farm(self):
+        with tempfile.TemporaryDirectory() as folder:
+            farm = Farm.local(swefarm=programs(folder))
+            code = os.fork()
+            if code == 0:  # It has the pipes, as the worker of a data loader has.
+                time.sleep(600)
+                os._exit(0)
+            try:
+                farm.close()
+                self.assertEqual(ended(folder), ["worker", "gateway", "redis"])
+            finally:
+                os.kill(code, signal.SIGKILL)
+                os.waitpid(code, 0)
+
+    def test_calls_to_a_farm_whose_process_ended_fail_at_once(self):
+        with tempfile.TemporaryDirectory() as folder, Farm.local(swefarm=programs(folder)) as farm:
+            gateway = int(Path(folder, "pids").read_text().split()[1])
+            os.kill(gateway, signal.SIGKILL)
+            farm._processes["gateway"].wait(60)
+            with self.assertRaisesRegex(FarmError, "the gateway of the local farm ended: .*url"):
+                farm.call("GET", "/v1/runs")
 
     def test_the_command_is_searched_for_and_its_absence_has_a_remedy(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -96,6 +96,7 @@ class RolloutTest(unittest.TestCase):
             sample = run_of(fake, lines="all").play("a")
             self.assertEqual(fake.asked[0][2]["lines"], "all")
         self.assertEqual((sample.weight, [(one.line, one.kind, one.weight) for one in sample.segments]), (0.5, [("L2", "subagent", 0.5)]))
+        self.assertEqual((sample.group, sample.fit(1, 1).segments), ("a", ()))
 
     def test_a_farm_that_is_away_loses_the_sample_and_a_wrong_request_raises(self):
         with FakeFarm(Rollouts((503, {}))) as fake:
@@ -141,6 +142,41 @@ class RolloutTest(unittest.TestCase):
             asyncio.run(drive(run_of(fake)))
             self.assertIn(("POST", "/v1/runs/r1/cancel", {"rollouts": ["r1.a.0"]}), fake.asked)
 
+    def test_a_quota_makes_the_call_wait_until_it_is_cancelled(self):
+        busy = 429, {"error": {"code": "over_quota", "message": "wait for results", "field": None}}
+        with FakeFarm(Rollouts(busy, busy, WAITING, DONE), {"retry-after": "0"}) as fake:
+            self.assertEqual(run_of(fake, patience_s=0.001).play("a").reward, 1.0)
+            self.assertEqual(len(fake.asked), 4)
+        with FakeFarm(Rollouts(busy), {"retry-after": "3600"}) as fake:
+            self.assertEqual(run_of(fake).play("a", timeout_s=0.05).failure.cls, "timeout")
+
+            async def drive():
+                task = asyncio.ensure_future(run_of(fake).rollout("a"))
+                while len(fake.asked) < 2:
+                    await asyncio.sleep(0.01)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+            asyncio.run(drive())
+            while any(thread.name == "swefarm-call" for thread in threading.enumerate()):
+                time.sleep(0.01)
+            self.assertEqual(len(fake.asked), 2)
+
+    def test_the_id_of_a_cancelled_rollout_is_played_anew(self):
+        cancelled = 200, {"status": "done", "rollout_id": "r1.a.0", **body(result(reward=None, outcome="cancelled", reward_row="cancelled"), segments=[])}
+        with FakeFarm(Rollouts(cancelled, WAITING, DONE)) as fake:
+            self.assertEqual(run_of(fake).play("a", request_id="7").reward, 1.0)
+            self.assertEqual({asked["request_id"] for _, _, asked in fake.asked}, {"exp/7"})
+        # One that somebody cancels while it is waited for is a sample.
+        with FakeFarm(Rollouts(WAITING, cancelled)) as fake:
+            self.assertEqual(run_of(fake).play("a").failure.stage, "cancelled")
+
+    def test_what_is_stored_no_more_of_an_ended_rollout_loses_the_sample(self):
+        gone = 404, {"error": {"code": "artifact_missing", "message": "no artifact: removed or expired", "field": "rollout"}}
+        with FakeFarm(Rollouts(WAITING, gone)) as fake:
+            sample = run_of(fake).play("a")
+        self.assertEqual((sample.failure.cls, sample.rollout_id), ("not_fetched", "r1.a.0"))
+
     def test_many_rollouts_wait_at_once(self):
         with FakeFarm(Rollouts(DONE)) as fake:
 
@@ -154,11 +190,13 @@ class RolloutTest(unittest.TestCase):
 class Played:
     """A run of instances with two rollouts each, whose groups end one after the other; without ``ends`` none ends."""
 
-    def __init__(self, instances=("a", "b"), ends=True, away_after=None):
+    def __init__(self, instances=("a", "b"), ends=True, away_after=None, submits_s=0.0):
+        self.submits_s = submits_s
         self.instances, self.ends, self.away_after, self.cancelled = instances, ends, away_after, threading.Event()
 
     def __call__(self, method, path, asked):
         if path == "/v1/runs":
+            time.sleep(self.submits_s)
             return 201, {"run_id": "r1", "instance_ids": list(self.instances), "rollouts": 2 * len(self.instances), "queued": 1}
         if path.endswith("/cancel"):
             self.cancelled.set()
@@ -197,6 +235,11 @@ class GroupsTest(unittest.TestCase):
         # A run that has ended is not cancelled.
         self.assertNotIn("/v1/runs/r1/cancel", fake.paths())
 
+    def test_a_key_may_have_any_characters(self):
+        with FakeFarm(Played(("a",))) as fake:
+            self.assertEqual(len(list(run_of(fake).groups(["a"], n=2, key="Schritt 1 – α"))), 1)
+            self.assertEqual(fake.keys[0], "exp/Schritt%201%20%E2%80%93%20%CE%B1")
+
     def test_asyncio_and_threads_iterate_over_the_same_object(self):
         async def drive(run):
             async with run:
@@ -223,24 +266,55 @@ class GroupsTest(unittest.TestCase):
                 time.sleep(0.1)
                 self.assertEqual(played.cancelled.is_set(), key is None)
 
-    def test_a_cancelled_loop_cancels_the_run(self):
-        played = Played(ends=False)
-
-        async def drive(run):
+    def test_a_cancelled_loop_cancels_the_run_unless_a_key_leaves_it_to_its_successor(self):
+        async def drive(run, key, begun):
             async def loop():
-                async for _ in run.groups(["a"], n=2, key="k"):
-                    pass
+                async with run:
+                    async for _ in run.groups(["a"], n=2, key=key):
+                        pass
 
             task = asyncio.ensure_future(loop())
-            while not any("/groups" in path for path in fake.paths()):
+            while not any(begun in path for path in fake.paths()):
                 await asyncio.sleep(0.01)
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
+        for key, begun in ((None, "/groups"), ("k", "/groups"), (None, "/v1/runs"), ("k", "/v1/runs")):
+            played = Played(ends=False, submits_s=0.1)
+            with self.subTest(key=key, begun=begun), FakeFarm(played) as fake:
+                asyncio.run(drive(run_of(fake), key, begun))
+                if key is None:
+                    self.assertTrue(played.cancelled.wait(10))
+                time.sleep(0.3)
+                self.assertEqual(played.cancelled.is_set(), key is None)
+
+    def test_an_interrupt_of_a_notebook_leaves_the_loop_though_its_object_lives(self):
+        played = Played()
         with FakeFarm(played) as fake:
-            asyncio.run(drive(run_of(fake)))
+            loop = run_of(fake).groups(["a", "b"], n=2)
+            next(loop)
+            with mock.patch.object(loop, "_read", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+                next(loop)
             self.assertTrue(played.cancelled.wait(10))
+
+    def test_a_farm_that_goes_away_behind_the_last_group_ends_the_loop(self):
+        with FakeFarm(Played(("a",), away_after=1)) as fake, self.assertLogs("swefarm.groups", "WARNING"):
+            self.assertEqual([group.end for group in run_of(fake).groups(["a"], n=2)], ["short"])
+
+    def test_a_farm_that_goes_away_within_a_group_is_waited_for_once(self):
+        def script(method, path, asked):
+            if "/sample" in path:
+                return 503, {}
+            status, answer = Played(("a",))(method, path, asked)
+            for group in answer.get("groups", ()):
+                group["results"] = [result(index) for index in range(8)]
+            return status, answer
+
+        with FakeFarm(script) as fake:
+            (group,) = run_of(fake).groups(["a"], n=8)
+            self.assertEqual([one.failure.cls for one in group.samples], ["not_fetched"] * 8)
+            self.assertEqual({path for path in fake.paths() if "/sample" in path}, {"/v1/rollouts/r1.a.0/sample?lines=main&routed_experts=false"})
 
     def test_a_farm_that_goes_away_owes_groups_without_rewards(self):
         with FakeFarm(Played(("a", "b", "c"), away_after=1)) as fake, run_of(fake) as run:
@@ -250,6 +324,28 @@ class GroupsTest(unittest.TestCase):
             # What was delivered before `after` is not known, so nothing is made up.
             with self.assertRaises(FarmError):
                 list(run.groups(["a", "b", "c"], n=2, after="1"))
+
+    def test_what_a_lapsed_lease_cancelled_is_played_again_under_the_same_key(self):
+        def script(method, path, asked):
+            if path == "/v1/runs":
+                first = len(asked["instances"]) == 3
+                status, answer = Played(asked["instances"])(method, path, asked)
+                return status, {**answer, "run_id": "r1" if first else "r2", "cancelled": "lease" if first else None}
+            played = Played(("a", "b", "c") if "/r1/" in path else ("b", "c"))
+            status, answer = played(method, path, asked)
+            for group in answer.get("groups", ()):
+                if "/r1/" in path and group["instance_id"] != "a":
+                    group["end"] = "cancelled"
+            return status, answer
+
+        with FakeFarm(script) as fake, self.assertLogs("swefarm.groups", "WARNING"):
+            run = run_of(fake)
+            got = list(run.groups(["a", "b", "c"], n=2, key="k"))
+            self.assertEqual([(group.id, group.end) for group in got], [("r1/a", "short"), ("r2/b", "short"), ("r2/c", "short")])
+            self.assertEqual([key for key in fake.keys if key], ["exp/k", "exp/k#2"])
+            for after, left in zip(got, (["b", "c"], ["c"], [])):
+                again = run.groups(["a", "b", "c"], n=2, key="k", after=after.cursor)
+                self.assertEqual([group.instance_id for group in again], left)
 
     def test_the_lease_is_renewed_until_the_run_ends(self):
         played = Played(ends=False)
@@ -287,11 +383,22 @@ class PolicyTest(unittest.TestCase):
                     pass
 
             asyncio.run(drive())
-        first = {"state": "serving", "endpoints": ["http://q/v1"], "version": "step-0"}
+        # An earlier process may have left another model in the record.
+        first = {"state": "serving", "endpoints": ["http://q/v1"], "version": "step-0", "model": "m"}
         last = {"state": "serving", "endpoints": ["http://r/v1"], "version": "step-2", "model": "m-v2"}
         self.assertEqual((fake.asked[0][2], fake.asked[-1][2], run.version), (first, last, "step-2"))
         # Rollouts follow the policy's record, so that a resumed run may have other addresses.
         self.assertEqual((run.settings()["policy"]["name"], "urls" in run.settings()["policy"]), ("exp", False))
+
+    def test_the_first_model_of_the_policy_is_that_of_the_settings(self):
+        with FakeFarm(self.script) as fake:
+            run = Farm(fake.url).run("exp")
+            run.policy(["http://q/v1"], model="lora-v0", version="0")
+            with run.update("1", model="lora-v1"):
+                pass
+            run.policy(["http://r/v1"])
+            self.assertEqual([asked.get("model") for _, _, asked in fake.asked], ["lora-v0", None, "lora-v1", "lora-v1"])
+        self.assertEqual((run.settings()["policy"]["name"], run.settings()["policy"]["model"]), ("exp", "lora-v0"))
 
     def test_after_a_failed_update_the_policy_stays_stopped(self):
         with FakeFarm(self.script) as fake:

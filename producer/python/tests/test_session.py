@@ -1,12 +1,14 @@
 import asyncio
+import os
 import threading
 import time
 import unittest
+from unittest import mock
 
 from fakefarm import FakeFarm
 
 from swefarm import UNJUDGED
-from swefarm.farm import Farm, FarmError, FarmRefusal, HoldExpired
+from swefarm.farm import Farm, FarmBusy, FarmError, FarmRefusal, HoldExpired
 from swefarm.trainers.verl.reward import compute_score
 from swefarm.trainers.verl.session import SessionOver, grade, hearts, open_session, verdict_of
 
@@ -71,6 +73,27 @@ class FarmTest(unittest.TestCase):
             with self.assertRaisesRegex(HoldExpired, "rollout_timeout_s"):
                 Farm.of(settings(fake)).call("POST", "/run", {})
             self.assertEqual(len(fake.asked), 1)
+
+    def test_a_quota_is_no_outage(self):
+        answers = [(429, {"error": {"code": "over_quota", "message": "wait for results"}}), (200, {"ok": 1})]
+        with FakeFarm(lambda *_: answers.pop(0), {"retry-after": "0"}) as fake:
+            self.assertEqual(Farm.of(settings(fake)).call("POST", "/x", {}), {"ok": 1})
+        with FakeFarm(lambda *_: (429, {}), {"retry-after": "60"}) as fake:
+            with self.assertRaises(FarmBusy) as caught:
+                Farm.of({"farm_url": fake.url, "patience_s": 0.1}).call("POST", "/x", {})
+            self.assertEqual((caught.exception.retry_after_s, len(fake.asked)), (60.0, 2))
+            self.assertNotIn("swefarm serve", str(caught.exception))
+
+    def test_a_token_of_a_file_is_stripped_and_a_bad_one_is_not_shown(self):
+        self.assertEqual(Farm("http://h:1/\n", "secret\n").token, "secret")
+        with self.assertRaisesRegex(ValueError, "^token: expected printable ASCII characters$"):
+            Farm("http://h:1", "sec\nret")
+        with mock.patch.dict(os.environ, {"MINE": "sécret"}), self.assertRaisesRegex(ValueError, "^MINE: "):
+            Farm("http://h:1", token_env="MINE")
+
+    def test_calls_to_this_machine_use_no_proxy(self):
+        with FakeFarm(lambda *_: (200, {"ok": 1})) as fake, mock.patch.dict(os.environ, {"http_proxy": "http://127.0.0.1:9", "no_proxy": ""}):
+            self.assertEqual(Farm(fake.url, patience_s=0.1).call("GET", "/x"), {"ok": 1})
 
     def test_patience_ends(self):
         with self.assertRaises(FarmError):

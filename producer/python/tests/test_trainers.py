@@ -8,6 +8,8 @@ import enum
 import importlib
 import json
 import sys
+import threading
+import time
 import types
 import unittest
 from dataclasses import dataclass, field
@@ -58,19 +60,22 @@ def drive_trl(farm: ScriptedFarm, name: str) -> list[Trained]:
 def drive_skyrl(farm: ScriptedFarm, name: str) -> list[Trained]:
     client = THINGS(get_endpoint_url=lambda: "http://router", weight_version=4)
     generator = skyrl.FarmGenerator(run_at(farm, name), client, TOKENIZER, model="m", max_prompt=16, max_response=64, rows=ROWS)
-    ids = [Trajectory(name, at % N) for at, name in enumerate(ASKED)]
-    batch = {
-        "trajectory_ids": ids,
-        "env_extras": [{"instance_id": one.instance_id} for one in ids],
-        "sampling_params": {"temperature": 1.0, "top_k": -1, "max_tokens": 64, "logprobs": 0},
-        "batch_metadata": THINGS(global_step=5, training_phase="train"),
-    }
-    out = asyncio.run(generator.generate(batch))
+    out = asyncio.run(generator.generate(skyrl_batch()))
     rewards = [None if reward == skyrl.NO_REWARD else reward for reward in out["rewards"]]
     return [
         Trained(*sequence, advantage)
         for *sequence, advantage in zip(out["response_ids"], out["loss_masks"], out["rollout_logprobs"], advantages(rewards))
     ]
+
+
+def skyrl_batch() -> dict[str, Any]:
+    ids = [Trajectory(name, at % N) for at, name in enumerate(ASKED)]
+    return {
+        "trajectory_ids": ids,
+        "env_extras": [{"instance_id": one.instance_id} for one in ids],
+        "sampling_params": {"temperature": 1.0, "top_k": -1, "max_tokens": 64, "logprobs": 0},
+        "batch_metadata": THINGS(global_step=5, training_phase="train"),
+    }
 
 
 @dataclass
@@ -223,6 +228,14 @@ class RequestTest(unittest.TestCase):
                 play(asked, trl_trainer(step))
             self.assertEqual(len(farm.rollouts), 3 * N)
 
+    def test_a_second_batch_of_a_step_has_rollouts_of_its_own(self):
+        with ScriptedFarm("none") as farm:
+            client = THINGS(get_endpoint_url=lambda: "http://router")
+            generator = skyrl.FarmGenerator(run_at(farm, "run-1"), client, TOKENIZER, model="m", max_prompt=16, max_response=64, rows=ROWS)
+            for _ in range(2):
+                asyncio.run(generator.generate(skyrl_batch()))
+            self.assertEqual(len(farm.rollouts), 2 * len(ASKED))
+
     def test_an_unknown_instance_is_an_error_before_any_rollout(self):
         with ScriptedFarm("none") as farm:
             with self.assertRaisesRegex(ValueError, "is in none of the 2 rows"):
@@ -236,7 +249,44 @@ class RequestTest(unittest.TestCase):
                 drive_trl(farm, "run-1")
 
 
+class FarmWorkerTest(unittest.TestCase):
+    def test_a_worker_whose_groups_take_long_is_healthy(self):
+        with ScriptedFarm("none") as farm:
+            farm.waits = True
+            worker = trl.FarmWorker(run_at(farm, "run-1"), ROWS, n=2, model="m", policy_urls=["http://10.0.0.1:8000/v1"])
+            worker.update_model_version(1)
+            threads = threading.active_count()
+            worker.start()
+            try:
+                self.until(lambda: len(farm.rollouts) == worker.in_flight * 2)
+                before = worker._beat_at
+                self.until(lambda: worker._beat_at > before)
+                worker.check_health(60)
+            finally:
+                worker.stop()
+                self.until(lambda: threading.active_count() <= threads)
+            # The policy's record wins, but a run without the name of a model is refused.
+            policy = next(iter(farm.rollouts.values())).asked["run"]["policy"]
+            self.assertEqual((policy["name"], policy["model"]), ("run-1", "m"))
+
+    def until(self, holds: Any) -> None:
+        end = time.monotonic() + 60
+        while not holds():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+
+
 class SlimeTest(unittest.TestCase):
+    def test_an_evaluation_has_a_length_of_its_own(self):
+        with ScriptedFarm("none") as farm:
+            args = slime_args(farm, "run-1")
+            args.rollout_max_response_len = 4
+            sample = SlimeSample(0, 0, {"instance_id": INSTANCES[0]})
+            asyncio.run(slime.generate(args, sample, {"max_new_tokens": 64}, evaluation=True))
+            self.assertEqual((sample.status, sample.response_length), (SlimeSample.Status.COMPLETED, 7))
+            (played,) = farm.rollouts.values()
+            self.assertEqual(played.asked["run"]["agent"]["max_sequence_tokens"], 64)
+
     def test_a_step_that_ends_early_cancels_its_rollouts_and_plays_them_anew(self):
         module = types.ModuleType("slime.rollout.sglang_rollout")
         state = THINGS(aborted=True)

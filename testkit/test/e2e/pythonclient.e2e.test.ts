@@ -93,4 +93,15 @@ test('a killed trainer goes on with each sample once, and one that stays away fr
   };
   await expect.poll(async () => (await left()).left, { timeout: 90_000 }).toBe(0);
   expect((await left()).counts).toMatchObject({ outcomes: { cancelled: 6 } });
+
+  // A restart after the lease plays what it cancelled, in a run of its own.
+  const back = consume(slow.url, 'never.jsonl', 'step-2', '60');
+  const all = async () => {
+    const { runs: found } = (await (await call('GET', '/v1/runs')).json()) as { runs: { run_id: string }[] };
+    const each = found.map(async ({ run_id }) => (await call('GET', `/v1/runs/${run_id}`)).json());
+    return ((await Promise.all(each)) as { left: number }[]).map(({ left: open }) => open).toSorted();
+  };
+  await expect.poll(all, { timeout: 60_000 }).toEqual([0, 0, 6]);
+  back.kill('SIGKILL');
+  expect(await text(back.stderr)).toMatch(/the lease of run \S+ lapsed: 3 groups are played again/);
 });

@@ -50,11 +50,15 @@ class FarmGenerator:
         self.rows, self.policy_urls = rows_by_id(rows), policy_urls
         self.max_prompt, self.max_response = max_prompt, max_response
         self._token = ends_token(tokenizer)
+        self._calls: dict[str, int] = {}
 
     async def generate(self, input_batch: Mapping[str, Any], disable_tqdm: bool = False) -> dict[str, Any]:
         """Returns SkyRL's GeneratorOutput: a row for each prompt, in the same order; an unjudged one has NO_REWARD and a mask of zeros."""
         ids, metadata = input_batch["trajectory_ids"], input_batch["batch_metadata"]
-        key = f"{metadata.training_phase}-{metadata.global_step}"
+        step = f"{metadata.training_phase}-{metadata.global_step}"
+        # Dynamic sampling asks more than once in a step. A resumed trainer makes the same calls, so it has the same ids.
+        call = self._calls[step] = self._calls.get(step, -1) + 1
+        key = f"{step}-{call}"
         began, version = time.monotonic(), getattr(self.client, "weight_version", None)
         params = sampling_of(input_batch.get("sampling_params") or {})
         ends: list[float] = [0.0] * len(ids)

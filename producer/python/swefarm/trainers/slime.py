@@ -38,7 +38,8 @@ async def generate(args: Any, sample: Any, sampling_params: Mapping[str, Any], e
     rollout is cancelled and the sample is ABORTED.
     """
     status, run = type(sample).Status, _run(args)
-    longest = int(args.rollout_max_response_len)
+    # Those of an evaluation may have a length of their own.
+    longest = int(sampling_params.get("max_new_tokens") or args.rollout_max_response_len)
     session = sample.session_id or uuid.uuid4().hex
     tries = sample.metadata["swefarm_tries"] = sample.metadata.get("swefarm_tries", 0) + 1
     kind = "eval" if evaluation else "train"
@@ -55,7 +56,7 @@ async def generate(args: Any, sample: Any, sampling_params: Mapping[str, Any], e
             # As slime's own requests: its router then keeps a session at one server.
             headers={"X-SMG-Routing-Key": session} if getattr(args, "router_policy", None) == "consistent_hashing" else None,
             sampling=sampling_of(sampling_params),
-            max_response_tokens=int(sampling_params.get("max_new_tokens") or longest),
+            max_response_tokens=longest,
         )
     )
     try:

@@ -134,11 +134,11 @@ class FarmWorker:
         self._error: Optional[BaseException] = None
         self._stopped = threading.Event()
         self._thread: Optional[threading.Thread] = None
-        self._ended_at = time.monotonic()
+        self._beat_at = time.monotonic()
 
     def start(self) -> None:
         """Begins to play. TRL calls this after the first transfer of weights."""
-        self._ended_at = time.monotonic()
+        self._beat_at = time.monotonic()
         self._thread = threading.Thread(target=self._work, name="swefarm-trl", daemon=True)
         self._thread.start()
 
@@ -161,12 +161,15 @@ class FarmWorker:
         return self.run.update(str(version), urls=self.policy_urls, model=self.model(version))
 
     def check_health(self, stale_after_s: float) -> None:
-        """Raises RuntimeError if the thread failed, or if no group ended for ``stale_after_s`` seconds."""
+        """
+        Raises RuntimeError if the thread failed, or did not run for ``stale_after_s`` seconds. A group may take hours: what is slow or
+        lost on the farm ends as a sample.
+        """
         if self._error is not None:
             raise RuntimeError(f"the farm's rollouts stopped: {self._error}") from self._error
-        silent = time.monotonic() - self._ended_at
+        silent = time.monotonic() - self._beat_at
         if silent > stale_after_s and not self._stopped.is_set():
-            raise RuntimeError(f"no group of {self.run.name} ended for {silent:.0f} s: see `swefarm status`, or raise the limit")
+            raise RuntimeError(f"the thread that plays {self.run.name} did not run for {silent:.0f} s: something else holds Python")
 
     def _work(self) -> None:
         try:
@@ -178,15 +181,14 @@ class FarmWorker:
         playing: "set[asyncio.Task[list[Sample]]]" = set()
         instances, numbers = self._instances(), itertools.count()
         while not self._stopped.is_set():
+            self._beat_at = time.monotonic()
             while len(playing) < self.in_flight and self.rollout_buffer.qsize() < 2 * self.n:
                 playing.add(asyncio.ensure_future(self._group(next(numbers), next(instances))))
             if not playing:
-                self._ended_at = time.monotonic()  # The trainer is the slower one.
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(0.1)  # The trainer is the slower one.
                 continue
             done, playing = await asyncio.wait(playing, timeout=0.5, return_when=asyncio.FIRST_COMPLETED)
             for group in done:
-                self._ended_at = time.monotonic()
                 self._deliver(group.result())
         for group in playing:
             group.cancel()

@@ -1,0 +1,131 @@
+"""One rollout that a trainer asks for and waits for: repeated requests with one id, until the answer is the sample."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from typing import Any, Mapping, Optional, Sequence, Union
+
+from .farm import Farm, FarmBusy, FarmError, FarmRefusal
+from .groups import WAIT_S
+from .sample import Failure, Sample
+from .settings import merged, plain
+from .wire import sample_of
+
+logger = logging.getLogger(__name__)
+
+#: A row of a dataset, or the id of an instance in the gateway's dataset.
+Row = Union[Mapping[str, Any], str]
+#: Statuses of refusals that a change of the request or of the configuration would end. They are raised at once.
+CONFIGURATION = (400, 401, 403, 404, 409, 413, 415, 422)
+#: Pause in seconds in which the farm forgets the id of a cancelled rollout.
+AGAIN_S = 0.5
+#: Refusals of a rollout that has ended: what was stored of it is gone or broken.
+GONE = ("artifact_missing", "bad_artifact_locator", "bad_artifact", "artifact_version")
+
+
+class Call:
+    """
+    A rollout of the run ``name`` with its settings; options as in :meth:`swefarm.Run.rollout`. The body of the requests is the same in
+    every try, so that all of them are one rollout.
+    """
+
+    def __init__(
+        self,
+        farm: Farm,
+        name: str,
+        settings: Mapping[str, Any],
+        instance: Row,
+        *,
+        lines: str,
+        routed_experts: bool,
+        needs_tokens: bool,
+        group: str = "",
+        index: int = 0,
+        request_id: Optional[str] = None,
+        policy_urls: Optional[Sequence[str]] = None,
+        model: Optional[str] = None,
+        version: Optional[str] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        extra_body: Optional[Mapping[str, Any]] = None,
+        sampling: Optional[Mapping[str, Any]] = None,
+        max_response_tokens: Optional[int] = None,
+        timeout_s: Optional[float] = None,
+    ) -> None:
+        self.farm, self.index, self.timeout_s = farm, index, timeout_s
+        self.rollout_id, self._cancelled = "", threading.Event()
+        self._lines, self._needs_tokens = lines, needs_tokens
+        self._until = None if timeout_s is None else time.monotonic() + timeout_s
+        self._name = instance if isinstance(instance, str) else str(instance.get("instance_id", ""))
+        self.group = group or self._name
+        own = {"urls": policy_urls, "model": model, "version": version, "headers": headers, "extra_body": extra_body, "sampling": sampling}
+        policy = merged(settings["policy"], {key: plain(value) for key, value in own.items() if value is not None})
+        if policy_urls is not None:
+            policy.pop("name", None)
+        agent = {} if max_response_tokens is None else {"max_sequence_tokens": max_response_tokens}
+        self._body = {
+            "request_id": f"{name}/{request_id or uuid.uuid4().hex}",
+            "instance": instance if isinstance(instance, str) else plain(instance),
+            "run": {**settings, "policy": policy, "agent": merged(settings["agent"], agent)},
+            "lines": lines,
+            "routed_experts": routed_experts,
+        }
+
+    def play(self) -> Sample:
+        """Blocks until the sample is there, with or without a reward. Raises FarmRefusal for what the farm does not take."""
+        again = 3
+        while True:
+            if self._cancelled.is_set():
+                self.cancel()
+                return self._lost("cancelled", "the caller cancelled the rollout")
+            if self._is_over():
+                self.cancel()
+                return self._lost("timeout", f"no result within {self.timeout_s:.0f} s; the rollout is cancelled")
+            try:
+                answer = self.farm.call("POST", "/v1/rollouts", self._request(), WAIT_S + 60, patient=False)
+            except FarmBusy as busy:
+                self._cancelled.wait(busy.retry_after_s if self._until is None else min(busy.retry_after_s, self._left()))
+                continue
+            except FarmError as error:
+                return self._lost("farm_away", str(error))
+            except FarmRefusal as error:
+                if error.code in GONE:
+                    return self._lost("not_fetched", str(error))
+                if error.status in CONFIGURATION:
+                    raise
+                return self._lost(error.code, str(error))
+            # An earlier caller cancelled the rollout of this id. The farm forgets it with this answer.
+            if again and not self.rollout_id and answer["status"] == "done" and answer["result"]["outcome"] == "cancelled":
+                again -= 1
+                self._cancelled.wait(AGAIN_S)
+                continue
+            self.rollout_id = str(answer["rollout_id"])
+            if answer["status"] == "done":
+                return sample_of(answer, self.group, index=self.index, lines=self._lines, needs_tokens=self._needs_tokens)
+
+    def _request(self) -> dict[str, Any]:
+        # The first answer names the rollout, which can then be cancelled.
+        return {**self._body, "wait_seconds": min(WAIT_S, self._left()) if self.rollout_id else 0}
+
+    def _left(self) -> float:
+        return WAIT_S if self._until is None else max(0.0, self._until - time.monotonic())
+
+    def _is_over(self) -> bool:
+        return self._until is not None and time.monotonic() >= self._until
+
+    def cancel(self) -> None:
+        """Never raises: the farm cancels a rollout that nobody asks for."""
+        self._cancelled.set()
+        if not self.rollout_id:
+            return
+        try:
+            run_id = self.rollout_id.split(".", 1)[0]
+            self.farm.once("POST", f"/v1/runs/{run_id}/cancel", {"rollouts": [self.rollout_id]}, 10)
+        except Exception as error:
+            logger.warning("swefarm: %s was not cancelled: %s", self.rollout_id, error)
+
+    def _lost(self, code: str, message: str) -> Sample:
+        facts = {"group": self.group, "index": self.index, "rollout_id": self.rollout_id, "instance_id": self._name}
+        return Sample.failed(Failure("client", code, message), **facts)
