@@ -64,6 +64,8 @@ export class AttemptTurns {
   #stored = 0;
   #bytes = 0;
   #isClosed = false;
+  /** Nothing is written any more: the rollout has its result, or another attempt has the rollout. */
+  #isOver = false;
   /** Returns the received part of the answer that the agent waits for; null: it waits for none. */
   #answering: (() => BegunAnswer | null) | null = null;
   #timer: NodeJS.Timeout | undefined;
@@ -128,16 +130,18 @@ export class AttemptTurns {
     }, PART_MS).unref();
   }
 
-  /** Ends the appends. Returns what the journal states of the record. `over`: the rollout has its result, so no attempt needs the record. */
+  /** Ends the appends. Returns what the journal states of the record. `over`: no attempt needs the record, so nothing more is written. */
   async close(over = false): Promise<{ turns?: number; replay?: Replay }> {
     clearInterval(this.#timer);
     this.#isClosed = true;
+    this.#isOver ||= over;
     await this.#writing;
     // Without bytes of its own this attempt has replayed only, and the record that it replayed is still there.
     const isBehind = this.#bytes > 0 && this.#stored < this.#turns.length;
     if (!over && (isBehind || this.#answering?.())) await this.#start(true);
     return {
-      ...(this.#stored > 0 ? { turns: this.#stored } : {}),
+      // A record without turns may have a part of the first answer.
+      ...(this.#bytes > 0 ? { turns: this.#stored } : {}),
       ...(this.replay ? { replay: this.replay } : {}),
     };
   }
@@ -171,7 +175,7 @@ export class AttemptTurns {
     const { job, attempt, claim } = this.#claimed;
     let readPart = withPart;
     try {
-      while ((!this.#isClosed || withPart) && this.#bytes < MOST_BYTES) {
+      while ((!this.#isClosed || withPart) && !this.#isOver && this.#bytes < MOST_BYTES) {
         const part = (readPart && this.#answering?.()) || null;
         const isFirst = this.#bytes === 0;
         const { length } = this.#turns;
