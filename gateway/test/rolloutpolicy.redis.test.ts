@@ -73,8 +73,8 @@ test('without endpoints of the operator, the first row gives those of the run', 
   const runs = await farm.runs.list();
   expect(runs).toMatchObject([{ policy: { model: 'lora-v3', version: '3' } }]);
   // A row without endpoints has none, although it names the same model.
-  const without = { ...bare, policy: { model: 'lora-v3', version: '3' }, _ng_rollout_index: 2 };
-  const refused = await post(url, row(without));
+  const named = { policy: { model: 'lora-v3', version: '3' }, policy_api_key: 'row-key' };
+  const refused = await post(url, row({ ...bare, ...named, _ng_rollout_index: 2 }));
   expect([refused.status, await refused.text()]).toEqual([422, expect.stringContaining('policy_base_url')]);
   expect(await policies(farm)).toHaveLength(2);
   await finish(farm);
