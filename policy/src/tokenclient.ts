@@ -159,7 +159,7 @@ export class TokenTurnClient implements TurnClient {
   begun(): BegunReply | null {
     if (this.#prepared === null || this.#received !== null || !this.#turns.canContinue) return null;
     const part = this.#partial.with(this.#stream?.part() ?? null);
-    return part.ids.length === 0 ? null : { ...part, prompt: hashOfIds(this.#prepared.prompt) };
+    return { ...part, prompt: hashOfIds(this.#prepared.prompt) };
   }
 
   async resume(

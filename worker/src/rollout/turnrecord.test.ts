@@ -47,6 +47,20 @@ test('an attempt without a record names none', async () => {
   expect(store.appends).toBe(0);
 });
 
+test('a part that the client rejects as damaged is taken back', async () => {
+  const { turns, store, read } = scene();
+  let received = partOf(1, 2);
+  turns.begin(() => received);
+  await vi.advanceTimersByTimeAsync(3_000);
+  await vi.waitFor(async () => expect((await read()).begun?.ids).toHaveLength(2));
+  received = partOf();
+  await vi.advanceTimersByTimeAsync(3_000);
+  await vi.waitFor(async () => expect(await read()).toEqual({ replay: null, turns: [] }));
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(await turns.close()).toEqual({ turns: 0 });
+  expect(store.appends).toBe(2);
+});
+
 test('once the rollout belongs to another attempt, nothing is written and no timer runs', async () => {
   const release = Promise.withResolvers<void>();
   const { turns, store } = scene(() => release.promise);

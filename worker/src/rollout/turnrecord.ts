@@ -126,7 +126,7 @@ export class AttemptTurns {
     if (!this.#isOn || this.#isClosed) return;
     this.#answering = read;
     this.#timer ??= setInterval(() => {
-      if (this.#answering?.()) void this.#start(true);
+      if (this.#partToStore()) void this.#start(true);
     }, PART_MS).unref();
   }
 
@@ -138,7 +138,7 @@ export class AttemptTurns {
     await this.#writing;
     // Without bytes of its own this attempt has replayed only, and the record that it replayed is still there.
     const isBehind = this.#bytes > 0 && this.#stored < this.#turns.length;
-    if (!over && (isBehind || this.#answering?.())) await this.#start(true);
+    if (!over && (isBehind || this.#partToStore())) await this.#start(true);
     return {
       // A record without turns may have a part of the first answer.
       ...(this.#bytes > 0 ? { turns: this.#stored } : {}),
@@ -163,6 +163,12 @@ export class AttemptTurns {
     });
   }
 
+  /** Returns the received part of the answer. A part without tokens is returned only if the record has one with tokens, which is damaged. */
+  #partToStore(): BegunAnswer | null {
+    const part = this.#answering?.() ?? null;
+    return part && (part.ids.length > 0 || this.#part) ? part : null;
+  }
+
   #start(withPart = false): Promise<void> {
     this.#writing ??= this.#write(withPart).finally(() => {
       this.#writing = null;
@@ -176,7 +182,7 @@ export class AttemptTurns {
     let readPart = withPart;
     try {
       while ((!this.#isClosed || withPart) && !this.#isOver && this.#bytes < MOST_BYTES) {
-        const part = (readPart && this.#answering?.()) || null;
+        const part = readPart ? this.#partToStore() : null;
         const isFirst = this.#bytes === 0;
         const { length } = this.#turns;
         const fresh = this.#turns.slice(this.#stored);
