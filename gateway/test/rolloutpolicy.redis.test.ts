@@ -72,6 +72,11 @@ test('without endpoints of the operator, the first row gives those of the run', 
   );
   const runs = await farm.runs.list();
   expect(runs).toMatchObject([{ policy: { model: 'lora-v3', version: '3' } }]);
+  // A row without endpoints has none, although it names the same model.
+  const named = { policy: { model: 'lora-v3', version: '3' }, policy_api_key: 'row-key' };
+  const refused = await post(url, row({ ...bare, ...named, _ng_rollout_index: 2 }));
+  expect([refused.status, await refused.text()]).toEqual([422, expect.stringContaining('policy_base_url')]);
+  expect(await policies(farm)).toHaveLength(2);
   await finish(farm);
   await Promise.all(asked);
 });
@@ -104,6 +109,7 @@ test('samples asked for one at a time share a run, whatever their endpoints, hea
 
 test.each([
   ['urls', { urls: 'nowhere' }, 'policy.urls'],
+  ['a URL with a password', { urls: ['http://u:p@127.0.0.1:9/v1'] }, 'policy.urls.0'],
   ['a header of the client', { headers: { Host: 'x' } }, 'policy.headers.Host'],
   ['a key', { headers: { Authorization: 'Bearer x' } }, 'policy.headers.Authorization'],
   ['another key', { headers: { 'x-api-key': 'x' } }, 'policy.headers.x-api-key'],

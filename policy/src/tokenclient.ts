@@ -41,11 +41,9 @@ export function createTokenTurns(
   const fold = createSystemFolder(renderer);
   return {
     sampling,
-    /**
-     * Whether requests have `stop` texts. If so, the end of an answer is unknown, and no answer is continued: a `stop` text may begin in
-     * the received part.
-     */
+    /** Whether requests have `stop` texts. If so, the end of an answer is unknown. */
     hasStop: effectiveSampling(initial).stop !== undefined,
+    canContinue: canContinue(initial),
     config: () => ({ ...config, model: model() }),
     stopStreaming(): void {
       config = { ...config, stream: 'off' };
@@ -69,6 +67,25 @@ export function createTokenTurns(
       return opened;
     },
   };
+}
+
+/** Fields of vLLM and SGLang by which a grammar limits the answer. */
+const GRAMMAR = /^(?:guided_.+|structured_outputs|response_format|json_schema|regex|ebnf|structural_tag)$/;
+
+/**
+ * Returns whether the rest of an answer is sampled like the whole one if the prompt ends with the received part. It is not with a `stop` text,
+ * which may begin in that part, and where the server counts only tokens of the answer: for these penalties, and in a grammar.
+ */
+function canContinue(config: PolicyConfig): boolean {
+  const {
+    stop,
+    presence_penalty: presence = 0,
+    frequency_penalty: frequency = 0,
+  } = effectiveSampling(config);
+  const limits = Object.entries(config.extra_body).some(
+    ([key, value]) => value !== null && GRAMMAR.test(key),
+  );
+  return stop === undefined && presence === 0 && frequency === 0 && !limits;
 }
 
 type TemplateWithTools = ReturnType<typeof openTemplate>;
@@ -140,9 +157,9 @@ export class TokenTurnClient implements TurnClient {
   }
 
   begun(): BegunReply | null {
-    if (this.#prepared === null || this.#received !== null || this.#turns.hasStop) return null;
+    if (this.#prepared === null || this.#received !== null || !this.#turns.canContinue) return null;
     const part = this.#partial.with(this.#stream?.part() ?? null);
-    return part.ids.length === 0 ? null : { ...part, prompt: hashOfIds(this.#prepared.prompt) };
+    return { ...part, prompt: hashOfIds(this.#prepared.prompt) };
   }
 
   async resume(
@@ -152,7 +169,8 @@ export class TokenTurnClient implements TurnClient {
     post: Post,
   ): Promise<boolean> {
     const prompt = await this.#promptFor(messages, tools, post);
-    if (this.#turns.hasStop || this.#partial.tokens > 0 || hashOfIds(prompt) !== begun.prompt) return false;
+    const isFresh = this.#turns.canContinue && this.#partial.tokens === 0;
+    if (!isFresh || hashOfIds(prompt) !== begun.prompt) return false;
     this.#partial.append(begun);
     return true;
   }
@@ -205,7 +223,7 @@ export class TokenTurnClient implements TurnClient {
       requireFinished(rest.finish_reason);
       return rest;
     } catch (error) {
-      if (!this.#turns.hasStop && arePartsReliable(error)) this.#partial.append(stream.part());
+      if (this.#turns.canContinue && arePartsReliable(error)) this.#partial.append(stream.part());
       this.#stream = null;
       throw error;
     }

@@ -32,7 +32,10 @@ export type TurnClient = {
   storedTokens(): number;
   /** Returns the number of received tokens of the current answer, to measure speed. */
   generatedTokens(): number;
-  /** Returns the received part of the current answer; null if there is none, or if no client can continue it. Absent: never. */
+  /**
+   * Returns the usable received part of the current answer, which is empty if all tokens were damaged; null if no answer is requested, it is
+   * complete, or no client can continue it. Absent: never.
+   */
   begun?(): BegunReply | null;
   /** Begins the next answer with a part that another client received. Returns false, and uses nothing, for another prompt. Throws as `ask`. */
   resume?(

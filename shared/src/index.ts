@@ -164,6 +164,7 @@ export {
   RewardWeights,
 } from './records/rewardparts.ts';
 export {
+  EndpointUrl,
   EvaluationConfig,
   PolicyConfig,
   policyOfRollout,

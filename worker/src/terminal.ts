@@ -3,11 +3,19 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import type { Container } from '@swefarm/sandbox';
-import { newId } from '@swefarm/shared';
+import { newId, sleep } from '@swefarm/shared';
 
 const SCRIPT = readFileSync(new URL('./terminal.sh', import.meta.url), 'utf8');
 const RESIZE = 'stty rows "$2" cols "$3" <"/proc/$(cat "$1")/fd/0"';
 const RESIZE_MS = 5_000;
+/**
+ * Ends what a program in the sandbox may have left on: the alternate screen, scroll margins, modes of keys, mouse, focus and paste, a hidden
+ * cursor, line drawing, colours. The cursor is saved first, because leaving the alternate screen restores a saved cursor on both screens.
+ */
+const RESET =
+  '\x1b7\x1b[?1049l\x1b7\x1b[r\x1b8\x1b[?1;1000;1002;1003;1004;1005;1006;1015;2004l\x1b>\x1b(B\x0f\x1b[?7;25h\x1b[0m';
+/** Time for which input is discarded: answers of the terminal to queries in the last output would be typed into the person's own shell. */
+const DISCARD_MS = 300;
 
 /** The terminal of the person; `onResize` returns a function that ends the calls. */
 export type Screen = {
@@ -25,8 +33,8 @@ export async function hasTerminal(container: Container, signal: AbortSignal): Pr
 }
 
 /**
- * Resolves when the shell ends. Bytes are passed as they are: a key such as Ctrl-C is a signal of the terminal inside, and the output of
- * the sandbox controls the screen.
+ * Resolves when the shell has ended. Bytes are passed as they are: a key such as Ctrl-C is a signal of the terminal inside, and the output of
+ * the sandbox controls the screen, whose modes are reset at the end.
  */
 export async function openTerminal(
   container: Container,
@@ -52,9 +60,12 @@ export async function openTerminal(
     }
   } finally {
     stop();
-    screen.input.off('data', forward);
-    screen.input.pause();
     stream.destroy();
+    const discard = () => undefined;
+    screen.input.on('data', discard).off('data', forward);
+    screen.output.write(RESET);
+    await sleep(DISCARD_MS);
+    screen.input.off('data', discard).pause();
   }
 }
 

@@ -1,12 +1,21 @@
 /** Rollouts that wait for their policy: without a slot, a sandbox, a running clock, an attempt or a failure. */
-import { ADMISSION_WAIT_MS, AgentConfig, type Farm, newId, PolicyConfig, silentLog } from '@swefarm/shared';
+import {
+  ADMISSION_WAIT_MS,
+  AgentConfig,
+  type Farm,
+  newId,
+  PolicyConfig,
+  parseRolloutId,
+  resumeRun,
+  silentLog,
+} from '@swefarm/shared';
 import { bareRun, rawRedis, type ScriptedPolicy, startScriptedPolicy } from '@swefarm/testkit';
 import { listening } from '@swefarm/testkit/test/listening.ts';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { type Admission, createAdmission, type Permit } from '../src/admission/admission.ts';
 import { poolOf } from '../src/admission/pool.ts';
 import { startHostWorker, treeInstance, ungraded, useHost } from './hostworker.ts';
-import { openScene } from './maintenance/farm.ts';
+import { aWorker, claimBy, openScene } from './maintenance/farm.ts';
 
 const POLL = { timeout: 60_000, interval: 20 };
 vi.setConfig({ testTimeout: 180_000 });
@@ -109,7 +118,49 @@ test('a waiting rollout is cancelled without a claim of its policy', async () =>
     .toMatchObject({ outcome: 'cancelled', attempt: 1 });
 });
 
+test('rollouts of a paused run take no slot of their pool, also those that waited before', async () => {
+  await policy.setFault({ kind: 'unavailable' });
+  onTestFinished(() => policy.setFault());
+  const at = await scene(3, 1);
+  await expect.poll(at.pool, POLL).toEqual({ playing: 1, waiting: 2 });
+  const [first = ''] = at.ids;
+  const { runId } = parseRolloutId(first);
+  await at.farm.groups.pause(runId, 'by hand');
+  const playing = at.node.active.ids();
+  await at.farm.jobs.promote(at.ids.filter((id) => !playing.includes(id)));
+  await expect.poll(at.pool, POLL).toEqual({ playing: 1, waiting: 0 });
+  const other = await submitRun(at.farm, 1, 1);
+  await expect.poll(at.pool, POLL).toEqual({ playing: 1, waiting: 1 });
+  await policy.setFault();
+  await expect.poll(() => at.farm.results.get(other.ids[0] ?? ''), POLL).toMatchObject({ attempt: 1 });
+  expect(await at.results()).toHaveLength(1);
+  await resumeRun(at.farm, runId);
+  await at.farm.jobs.promote(at.ids);
+  await expect.poll(async () => (await at.results()).length, POLL).toBe(3);
+});
+
 const poolName = (): string => new URL(policy.url).host;
+
+test('a job whose rollout plays at another worker takes nothing from its pool', async () => {
+  const prefix = `{a-${newId()}}`;
+  const { farm, deps } = await openScene(prefix);
+  onTestFinished(() => farm[Symbol.asyncDispose]());
+  const { ids } = await submitRun(farm, 1, 1);
+  const [id = ''] = ids;
+  const pool = `${poolName()}#1`;
+  await claimBy({ farm }, id, { worker: 'other', node: 'node-other' });
+  await farm.admissions.exchange(pool, [{ rollout: id, plays: true, order: 1 }], 0);
+  await aWorker({ farm, deps }, 'other');
+  const stop = new AbortController();
+  await startHostWorker({ farm, prefix, ...host, slots: 1, limitMs: 60_000, stop: stop.signal });
+  const delayed = async () => {
+    await aWorker({ farm, deps }, 'other');
+    return (await farm.queue().getJobCounts('delayed')).delayed;
+  };
+  await expect.poll(delayed, POLL).toBe(1);
+  const send = rawRedis(farm);
+  expect(await send('ZRANGE', `${prefix}:admission:playing:${pool}`, 0, -1)).toEqual([id]);
+});
 
 test('a suspended rollout asks nothing, its time limit does not run, and it plays on', async () => {
   const at = await scene(1, 1, { timeLimit: LIMIT_SECONDS });

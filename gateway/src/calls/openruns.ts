@@ -20,7 +20,7 @@ import {
   type PolicyKey,
   type Price,
   type ProducerConfig,
-  type RolloutPolicy,
+  RolloutPolicy,
   type RunRecord,
   SwefarmError,
 } from '@swefarm/shared';
@@ -77,8 +77,9 @@ export class OpenRuns {
     const callerRun = withSetsOf(caller, given);
     const row = digest(given);
     const price = this.#priceOf(asTree(callerRun.settings.policy).model);
-    // A new price starts a new run, but does not change the identity of calls.
-    const name = price ? digest([this.nameOf(callerRun), price]) : this.nameOf(callerRun);
+    // A new price starts a new run, but does not change the identity of calls. A row without endpoints is not sampled at those of another row.
+    const more = [...(price ? [price] : []), ...(lacksEndpoints(callerRun) ? ['endpoints of rows'] : [])];
+    const name = more.length > 0 ? digest([this.nameOf(callerRun), ...more]) : this.nameOf(callerRun);
     // If the run contains another row with the same instance id, the instance goes to a second run.
     for (const runName of [name, digest([name, row])]) {
       const { run: reading, instances } = this.#knownRun(runName, callerRun);
@@ -104,7 +105,8 @@ export class OpenRuns {
     if (own === null) return null;
     const { apiKey, ...changes } = own;
     const seconds = this.#config.policy_api_key_ttl_seconds;
-    return { ...changes, api_key_ref: await storeKey(this.#farm, apiKey, seconds) };
+    // Each worker that queues or plays the rollout must be able to read it.
+    return RolloutPolicy.parse({ ...changes, api_key_ref: await storeKey(this.#farm, apiKey, seconds) });
   }
 
   /** Removes an expired run from the cache. */
@@ -156,8 +158,9 @@ export class OpenRuns {
     return (await farm.runs.get(winner)) ?? (await this.#findOrCreate(name, callerRun));
   }
 
-  async #create({ caller, settings: given, own }: CallerRun, keyRef: string | null): Promise<RunRecord> {
-    const settings = withSomeEndpoint(given, own);
+  async #create(callerRun: CallerRun, keyRef: string | null): Promise<RunRecord> {
+    const { caller } = callerRun;
+    const settings = withSomeEndpoint(callerRun);
     requireOpenSettings(`caller ${caller.name}`, settings);
     const dataset = { path: `calls of ${caller.name}`, sha256: '', instances: [] };
     const described = { ...recordFromSettings(settings, newId(), dataset, keyRef), open: true };
@@ -183,11 +186,17 @@ function withSetsOf(callerRun: CallerRun, instance: Instance): CallerRun {
   };
 }
 
-/** Returns the settings with the endpoints of the first row, if neither operator nor rows name endpoints for the whole run. */
-function withSomeEndpoint(settings: SettingsTree, own: OwnPolicy | null): SettingsTree {
+/** Returns whether only the row names endpoints, for its rollout alone. */
+function lacksEndpoints({ settings, own }: CallerRun): boolean {
   const policy = asTree(settings.policy);
-  if (!own?.urls || policy.urls !== undefined || policy.name) return settings;
-  return { ...settings, policy: { ...policy, urls: own.urls } };
+  return own?.urls != null && policy.urls === undefined && !policy.name;
+}
+
+/** Returns the settings with the endpoints of the first row, if neither operator nor rows name endpoints for the whole run. */
+function withSomeEndpoint(callerRun: CallerRun): SettingsTree {
+  const { settings, own } = callerRun;
+  if (!lacksEndpoints(callerRun)) return settings;
+  return { ...settings, policy: { ...asTree(settings.policy), urls: own?.urls } };
 }
 
 async function readRun(farm: Farm, runId: string): Promise<RunRecord | null | 'not_ours'> {

@@ -86,6 +86,28 @@ test('parts of an answer are joined, replaced by a new sample, and end with its 
   expect(await decodeTurns(Buffer.concat(blobs))).toEqual({ replay: null, turns: [first, first] });
 });
 
+test('a part that is taken back is no part, and the next one stands alone', async () => {
+  const part = begunOf([1, 2], 'ab');
+  const none = begunOf([], '');
+  const blobs = [await encodeTurns([], { replay: null }, lineOfBegun(part, null))];
+  expect(lineOfBegun(none, null)).toBe(null);
+  blobs.push(await encodeTurns([], undefined, lineOfBegun(none, part)));
+  expect(lineOfBegun(none, none)).toBe(null);
+  expect(await decodeTurns(Buffer.concat(blobs))).toEqual({ replay: null, turns: [] });
+  blobs.push(await encodeTurns([], undefined, lineOfBegun(part, none)));
+  expect(await decodeTurns(Buffer.concat(blobs))).toMatchObject({ begun: part });
+});
+
+test('a sample that repeats ids with other log-probabilities replaces the stored part', async () => {
+  const stored = begunOf([1, 2], 'ab');
+  const again = { ...begunOf([1, 2, 3], 'abc'), log_probs: Float32Array.of(-1, -2.5, -3) };
+  const blobs = [
+    await encodeTurns([], { replay: null }, lineOfBegun(stored, null)),
+    await encodeTurns([], undefined, lineOfBegun(again, stored)),
+  ];
+  expect((await decodeTurns(Buffer.concat(blobs))).begun).toEqual(again);
+});
+
 test('a record whose last append was interrupted has the turns before it', async () => {
   const turns = recordedTurns(trajectory, 2);
   const [first, second] = [

@@ -84,16 +84,21 @@ export function textOfTurns(
   return Buffer.concat(lines.flatMap((line) => [...inPieces(line), Buffer.from('\n')]));
 }
 
-/** Returns the line that records the part of an answer; null if nothing is new. @param stored the part that the record has, or null */
+/**
+ * Returns the line that records the part of an answer; null if nothing is new. A part without tokens takes the stored part back.
+ * @param stored the part that the record has, or null
+ */
 export function lineOfBegun(begun: BegunAnswer, stored: BegunAnswer | null): BegunLine | null {
-  // An answer that was sampled anew, because its stream was damaged, replaces the stored part.
+  const stands = stored !== null && stored.ids.length > 0;
+  // An answer that was sampled anew, because its stream was damaged, replaces the stored part. Two samples may begin with the same ids.
   const continues =
-    stored?.prompt === begun.prompt &&
+    stands &&
+    stored.prompt === begun.prompt &&
     begun.text.startsWith(stored.text) &&
-    stored.ids.every((id, at) => id === begun.ids[at]);
+    stored.ids.every((id, at) => id === begun.ids[at] && stored.log_probs[at] === begun.log_probs[at]);
   const { ids, log_probs, text, versions, seconds, ...first } = begun;
   const from = continues ? stored.ids.length : 0;
-  if (ids.length === from) return null;
+  if (ids.length === from && continues === stands) return null;
   const text_from = continues ? stored.text.length : 0;
   const tokens = {
     ...{ prefix_length: from, prompt_suffix: new Int32Array(0) },
@@ -148,6 +153,7 @@ function joined(before: BegunAnswer | null, line: BegunLine): BegunAnswer | null
   const { tokens, text, text_from, ...others } = line;
   const { prefix_length: from, generation, log_probs } = tokens;
   if (from > (before?.ids.length ?? 0) || !log_probs) return null;
+  if (from + generation.length === 0) return null;
   const seen = { observed: [], exit_codes: [], prompt: '', ...(from > 0 ? before : {}) };
   const ids = new Int32Array(from + generation.length);
   const logProbs = new Float32Array(ids.length);

@@ -18,7 +18,7 @@ const LOG_BYTES = 64 * 1024 ** 2;
 const MOST_HEADERS = 32;
 
 /** A URL without user and password: `fetch` refuses a URL with a user, and logs would show the password. */
-const EndpointUrl = z.url().refine((text) => !/^[a-z]+:\/\/[^/]*@/i.test(text), {
+export const EndpointUrl = z.url().refine((text) => !/^[a-z]+:\/\/[^/]*@/i.test(text), {
   error: 'expected a URL without user and password; the key goes into SWEFARM_POLICY_API_KEY',
 });
 

@@ -1,8 +1,10 @@
 /** Makes the jobs of rollouts from the records of the run, so that any process can queue a missing job. */
+import { SwefarmError } from '../failures/errors.ts';
 import { sizeOf } from '../records/bounds.ts';
 import { parseRolloutId } from '../records/ids.ts';
 import type { RolloutJob, RunRecord } from '../records/job.ts';
 import { POLICY_HEADERS_LEVEL } from '../records/needs.ts';
+import { readRecord } from '../records/parse.ts';
 import { RolloutPolicy } from '../records/runconfig.ts';
 import { refusedByRedis } from './outage.ts';
 import { pairsIn } from './pairs.ts';
@@ -17,14 +19,17 @@ const SORTED = ['prioritized', 'delayed', 'failed', 'completed'] as const;
 const LISTED = ['wait', 'paused', 'active'] as const;
 
 export class Jobs extends Part {
-  /** Adds jobs for these rollouts; existing jobs do not change. */
+  /**
+   * Adds jobs for these rollouts; existing jobs do not change. Throws SwefarmError `policy_unreadable` after it has added the others, if the
+   * policy of a rollout is damaged or of another version: with the policy of the run, the rollout would be sampled elsewhere.
+   */
   async enqueue(run: Pick<RunRecord, 'run_id' | 'kind'>, rolloutIds: readonly string[]): Promise<void> {
     const { redis } = this;
     const names = rolloutIds.map((id) => ({ id, ...parseRolloutId(id) }));
     const of = this.keys.run(run.run_id);
     const instanceIds = [...new Set(names.map(({ instanceId }) => instanceId))];
     if (instanceIds.length === 0) return;
-    const [sequences, images, refs, policies] = await Promise.all([
+    const [sequences, images, refs, { policies, problems }] = await Promise.all([
       redis.hmget(of.groups, ...instanceIds.map((id) => `${id} sequence`)),
       redis.hmget(of.groups, ...instanceIds.map((id) => `${id} image`)),
       redis.hkeys(of.patches),
@@ -35,7 +40,8 @@ export class Jobs extends Part {
     // References of patches have the form `instance.number`.
     const patchesOf = Map.groupBy(refs, (ref) => ref.slice(0, ref.lastIndexOf('.')));
     const now = await this.store.clock.ask();
-    const jobs = names.map(({ id, instanceId, index }) => {
+    const readable = names.filter(({ id }) => !problems.has(id));
+    const jobs = readable.map(({ id, instanceId, index }) => {
       const patches = patchesOf.get(instanceId)?.length;
       const image = imageOf.get(instanceId);
       const policy = policies.get(id);
@@ -54,16 +60,27 @@ export class Jobs extends Part {
     });
     for (let at = 0; at < jobs.length; at += BATCH)
       await this.store.queue().addBulk(jobs.slice(at, at + BATCH));
+    const [first] = problems;
+    if (!first) return;
+    const others = problems.size > 1 ? `, and ${problems.size - 1} more` : '';
+    const message = `the policy of rollout ${first[0]} is unreadable${others}: ${first[1]}; cancel it, or start a newer version`;
+    throw new SwefarmError('policy_unreadable', message);
   }
 
-  /** Returns what these rollouts change in the policy of their run; rollouts that change nothing are absent. */
-  async #policiesOf(runId: string, rolloutIds: readonly string[]): Promise<Map<string, RolloutPolicy>> {
+  /** Returns what these rollouts change in the policy of their run (rollouts that change nothing are absent), and why others are unreadable. */
+  async #policiesOf(runId: string, rolloutIds: readonly string[]) {
+    const found = { policies: new Map<string, RolloutPolicy>(), problems: new Map<string, string>() };
     const { policies } = this.keys.run(runId);
-    if ((await this.redis.exists(policies)) === 0) return new Map();
+    if ((await this.redis.exists(policies)) === 0) return found;
     const texts = await this.redis.hmget(policies, ...rolloutIds);
-    return new Map(
-      rolloutIds.flatMap((id, at) => (texts[at] ? [[id, RolloutPolicy.parse(JSON.parse(texts[at]))]] : [])),
-    );
+    for (const [at, id] of rolloutIds.entries()) {
+      const text = texts[at];
+      if (!text) continue;
+      const read = readRecord(RolloutPolicy, text);
+      if ('value' in read) found.policies.set(id, read.value);
+      else found.problems.set(id, read.problem);
+    }
+    return found;
   }
 
   /** Returns rollouts that have no job. Removes ended jobs, which are a bug, and returns their rollouts too. */

@@ -23,16 +23,22 @@ const POLL_LEASE_MS = 10_000;
 /** Time between two requests to an endpoint without metrics. */
 const UNMEASURED_MS = 60_000;
 
+/** Membership of a rollout in its pool. Disposing it removes the rollout from the pool. */
+type Membership = Disposable & {
+  /** Call this instead when another worker runs the rollout: the rollout stays in the pool, and this worker renews it no more. */
+  leaveToOther(): void;
+};
+
 /** A rollout that may play. Disposing it frees its slot. */
-export type Permit = Disposable & {
+export type Permit = Membership & {
   /** Lasts while the rollout is suspended. */
   readonly pause: Pause;
   /** Counts an answer with status 429 or 503. */
   refused(): void;
 };
 
-/** A rollout that must wait. Disposing it removes the rollout from its pool. */
-export type Waiting = Disposable & {
+/** A rollout that must wait. */
+export type Waiting = Membership & {
   /** Delay of the rollout's job. The job is made due when the rollout is admitted. */
   readonly delayMs: number;
   /** Call this when the job is delayed: the rollout may have been admitted before. Never throws. */
@@ -106,7 +112,10 @@ export function createAdmission(deps: AdmissionDeps, tickMs: number = TICK_MS) {
       const decided = Promise.withResolvers<void>();
       const member: Member = { rollout, order, permission: 'wait', decided, pause: createPause() };
       pool.members.set(rollout, member);
-      const remove = disposable(() => leave(pool, rollout));
+      const membership = membershipOf(
+        () => leave(pool, rollout),
+        () => pool.members.delete(rollout),
+      );
       try {
         await exchange(pool, [member]);
         void pollWhenDue(pool);
@@ -116,13 +125,13 @@ export function createAdmission(deps: AdmissionDeps, tickMs: number = TICK_MS) {
         throw error;
       }
       if (!isWaiting(member))
-        return { ...remove, pause: member.pause.pause, refused: () => void pool.refused++ };
+        return { ...membership, pause: member.pause.pause, refused: () => void pool.refused++ };
       pool.members.delete(rollout);
       const delayed = async (): Promise<void> => {
         await exchange(pool, [member]);
         if (!isWaiting(member)) await call(farm, pool.name.id, [rollout], log);
       };
-      return { ...remove, delayMs: ADMISSION_WAIT_MS, delayed };
+      return { ...membership, delayMs: ADMISSION_WAIT_MS, delayed };
     },
     [Symbol.dispose]: () => clearInterval(timer),
   };
@@ -136,15 +145,14 @@ function tickAll(pools: Map<string, Pool>, tick: (pool: Pool) => Promise<void>):
   }
 }
 
-/** Calls `end` at the first disposal. */
-function disposable(end: () => void): Disposable {
+/** Calls only the first function that ends the membership. */
+function membershipOf(leave: () => void, drop: () => void): Membership {
   let ended = false;
-  return {
-    [Symbol.dispose]() {
-      if (!ended) end();
-      ended = true;
-    },
+  const once = (end: () => void) => () => {
+    if (!ended) end();
+    ended = true;
   };
+  return { leaveToOther: once(drop), [Symbol.dispose]: once(leave) };
 }
 
 const newPool = (name: PoolName, apiKey: Pool['apiKey']): Pool => ({

@@ -36,11 +36,8 @@ export type ContextOverflow = {
   seconds: number;
 };
 
-/**
- * `after`: from where other lines of requests may continue. `text`: what was sampled, if the worker parsed it. `resumed`: tokens of
- * `begun` with which the answer begins.
- */
-export type LineReply = PolicyReply & Pick<TurnReply, 'after' | 'text'> & { resumed?: number };
+/** `after`: from where other lines of requests may continue. `text`: what was sampled, if the worker parsed it. */
+export type LineReply = PolicyReply & Pick<TurnReply, 'after' | 'text'>;
 
 /** The received part of an answer, without what the agent saw before it. */
 export type BegunReply = Omit<BegunAnswer, 'start' | 'observed' | 'exit_codes'>;
@@ -55,6 +52,8 @@ export type LineRequest = {
   maxTokens?: number | null;
   /** Part of the answer that an earlier attempt received; it is used if the prompt is the same. Absent: none. */
   begun?: BegunReply;
+  /** Called when `begun` is used, before the rest is requested. */
+  onResumed?: () => void;
   /** Called when the endpoint is asked, with a function that returns the received part of the answer; null: nothing can be continued. */
   onBegin?: (read: () => BegunReply | null) => void;
 };

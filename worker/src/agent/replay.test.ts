@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { type BegunAnswer, type RecordedTurn, seenBefore } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import {
@@ -22,9 +23,9 @@ function linesOf(answers: Answer[]) {
     ...policy,
     openLine:
       () =>
-      async ({ messages, tools, signal, begun }) =>
-        ({
-          ...(begun ? { resumed: begun.ids.length } : {}),
+      async ({ messages, tools, signal, onResumed }) => {
+        onResumed?.();
+        return {
           ...(await policy.complete(messages, tools, signal)),
           after: {
             message: { role: 'assistant', content: '' },
@@ -33,7 +34,8 @@ function linesOf(answers: Answer[]) {
             ended: true,
             firstPrompt: null,
           },
-        }) as never,
+        } as never;
+      },
     modelLength: async () => null,
     countTokens: async () => null,
   };
@@ -139,6 +141,15 @@ test('an interrupted answer is continued once, if what was seen before it is the
   expect(same.recorded[0]?.at).toBeGreaterThan(500);
   expect(other.recorded[0]?.at).toBeLessThan(500);
   expect(other.end.exit_status).toBe('submitted');
+});
+
+test('the time limit counts a part of an answer before the rest of the answer arrives', async () => {
+  const { recorded } = await play(ANSWERS);
+  const part = { prompt: '', text: 'T', ids: Int32Array.of(7), log_probs: Float32Array.of(-1) };
+  const begun = { ...(recorded[2] as RecordedTurn), ...part, versions: [], seconds: 2000 };
+  const silent: Answer = (signal) => once(signal, 'abort').then(() => Promise.reject(signal.reason));
+  const { end, resumed } = await play([silent], recorded.slice(0, 2), echoShell(), 60, begun);
+  expect([end.exit_status, resumed]).toEqual(['time_limit', [1]]);
 });
 
 test('replayed tokens are those that were recorded', async () => {

@@ -136,12 +136,13 @@ function openAnswers(
           const received = trajectory && read();
           return received && { ...seenBefore(trajectory, trajectory.turns.length), ...received };
         });
-      const reply = await line({ ...request, onBegin, ...(part ? { begun: part } : {}) });
-      if (part && 'resumed' in reply) {
+      if (!part) return await line({ ...request, onBegin });
+      // The time limit counts the part at once: the rest of the answer may take long.
+      const onResumed = () => {
         clock.add(part.seconds);
         deps.onResumed(part.ids.length);
-      }
-      return reply;
+      };
+      return await line({ ...request, onBegin, begun: part, onResumed });
     },
   };
 }

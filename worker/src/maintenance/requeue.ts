@@ -2,7 +2,7 @@
  * Queues rollouts without a job: refills and draws that the commit opened, rollouts of an interrupted submit, and rollouts whose job the queue lost
  * or delays for hours. A duplicate job is harmless, because its claim finds the result.
  */
-import type { Farm, RunRecord } from '@swefarm/shared';
+import { type Farm, type RunRecord, UnusableError } from '@swefarm/shared';
 import { type Duty, dutyOfRuns, eachRun } from './duty.ts';
 
 /** Delay above which a job is queued at once: longer delays come from a worker whose clock was ahead. */
@@ -24,13 +24,20 @@ export const requeueLostJobs: Duty = {
     await eachRun(this.name, deps, signal, async (run) => {
       let open = 0;
       let queued = 0;
+      let unread: unknown = null;
       for await (const ids of farm.groups.openParts(run.run_id)) {
         if (signal.aborted) return;
         open += ids.length;
-        queued += await queueAgain(farm, run, ids);
+        try {
+          queued += await queueAgain(farm, run, ids);
+        } catch (error) {
+          if (error instanceof UnusableError) throw error;
+          unread = error;
+        }
       }
       if (open === 0) await farm.groups.retire(run.run_id);
       if (queued > 0) log.warn({ run: run.run_id, rollouts: queued }, 'queued rollouts that had no job');
+      if (unread !== null) throw unread;
     });
   },
 };

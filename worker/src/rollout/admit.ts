@@ -23,3 +23,18 @@ export async function admit(
   const apiKey = async () => (keyRef ? await farm.secrets.get(keyRef) : null);
   return await admission.enter(pool, { rollout, order, apiKey }, how.signal);
 }
+
+/** Removes a rollout of a paused run from its pool, so that it takes no slot of a run that plays. Returns null: it is not admitted. */
+export async function leavePool(
+  { policy }: RunRecord,
+  { rollout_id: rollout }: RolloutJob,
+  { farm }: AttemptServices,
+  how: AnswerWait,
+): Promise<null> {
+  const leave = async () => {
+    const pool = policy && (await poolOf(policy, farm.policies));
+    if (pool) await farm.admissions.leave(pool.id, [rollout]);
+  };
+  await retryUntilAnswered('policy', leave, how);
+  return null;
+}

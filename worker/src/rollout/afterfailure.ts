@@ -53,8 +53,9 @@ export async function afterFailure(
   return retryOrGiveUp(context, failure);
 }
 
-/** Records the end of the attempt, so that the attempt does not count as a crash. */
+/** Records the end of the attempt, so that the attempt does not count as a crash. The turn record belongs to the other attempt now. */
 async function leaveToOther(context: AttemptContext): Promise<AfterAttempt> {
+  await context.turns.close(true);
   const ended = endAttempt(context, attemptEnd.drained('another attempt has it'));
   await ended.catch(ignoreIfEnded(context));
   context.services.metrics.attempts.inc({ class: 'drained' });

@@ -13,7 +13,7 @@ import {
 } from '@swefarm/shared';
 import { isPausedTooLong } from '../agent/policy/pauselimit.ts';
 import { abortOf } from './active.ts';
-import { admit } from './admit.ts';
+import { admit, leavePool } from './admit.ts';
 import { type AfterAttempt, type AttemptServices, type ClaimedRollout, DONE, HAND_BACK } from './context.ts';
 import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 
@@ -38,8 +38,10 @@ export async function claimRollout(
   const how = { log, signal, endedBy: ['drain'] } satisfies AnswerWait;
   using stack = new DisposableStack();
   try {
-    const read = () => Promise.all([farm.runs.get(job.run_id), instanceOf(job, farm)]);
-    const [record, instance] = await retryUntilAnswered('run record and instance', read, how);
+    const { run_id } = job;
+    const read = () =>
+      Promise.all([farm.runs.get(run_id), instanceOf(job, farm), farm.groups.paused(run_id)]);
+    const [record, instance, pause] = await retryUntilAnswered('run record and instance', read, how);
     if (!record || !instance) {
       log.warn({ rollout_id: job.rollout_id }, 'job dropped: the records of its run are gone');
       return DONE;
@@ -49,16 +51,21 @@ export async function claimRollout(
       const notOurs = services.dryRun ? 'it belongs to no dry run' : 'it belongs to a dry run';
       return { next: 'later', delayMs: NOT_OURS_MS, notOurs };
     }
-    const admitted = stack.use(await admit(run, job, order, services, how));
+    const isPaused = typeof pause?.reason === 'string';
+    const admitted = stack.use(
+      isPaused ? await leavePool(run, job, services, how) : await admit(run, job, order, services, how),
+    );
     const waits = admitted !== null && 'delayed' in admitted;
-    const claimed = await retryUntilAnswered('claim', claimer(job, run, services, waits), how);
+    const claimed = await retryUntilAnswered('claim', claimer(job, run, services, isPaused || waits), how);
     if (claimed.status === 'paused' && waits) {
       stack.move();
       return { next: 'later', delayMs: admitted.delayMs, delayed: admitted.delayed };
     }
     if (claimed.status === 'paused') return { next: 'later', delayMs: RUN_PAUSED_MS };
-    if (claimed.status === 'in_work')
+    if (claimed.status === 'in_work') {
+      admitted?.leaveToOther();
       return { next: 'later', delayMs: OTHER_ATTEMPT_MS, passed: claimed.claim };
+    }
     if (claimed.status !== 'claimed') return DONE;
     const { attempt, claim, previous, cancelled } = claimed;
     if (!waits) stack.move();
@@ -92,13 +99,13 @@ function claimer(
   job: RolloutJob,
   run: RunRecord,
   services: AttemptServices,
-  waits: boolean,
+  isNotAdmitted: boolean,
 ): () => Promise<Claim> {
   const { journal, registry } = services.farm;
   let over = job.passed ?? null;
   return async () => {
     for (;;) {
-      const onlyResumable = waits || (await waitsForPolicy(run, services));
+      const onlyResumable = isNotAdmitted || (await waitsForPolicy(run, services));
       const claimed = await journal.claim(job.rollout_id, services.identity, { over, onlyResumable });
       if (claimed.status !== 'in_work' || !registry.canJudgeDead()) return claimed;
       if (await registry.lives(claimed.worker)) return claimed;

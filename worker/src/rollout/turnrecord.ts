@@ -64,6 +64,8 @@ export class AttemptTurns {
   #stored = 0;
   #bytes = 0;
   #isClosed = false;
+  /** Nothing is written any more: the rollout has its result, or another attempt has the rollout. */
+  #isOver = false;
   /** Returns the received part of the answer that the agent waits for; null: it waits for none. */
   #answering: (() => BegunAnswer | null) | null = null;
   #timer: NodeJS.Timeout | undefined;
@@ -124,20 +126,22 @@ export class AttemptTurns {
     if (!this.#isOn || this.#isClosed) return;
     this.#answering = read;
     this.#timer ??= setInterval(() => {
-      if (this.#answering?.()) void this.#start(true);
+      if (this.#partToStore()) void this.#start(true);
     }, PART_MS).unref();
   }
 
-  /** Ends the appends. Returns what the journal states of the record. `over`: the rollout has its result, so no attempt needs the record. */
+  /** Ends the appends. Returns what the journal states of the record. `over`: no attempt needs the record, so nothing more is written. */
   async close(over = false): Promise<{ turns?: number; replay?: Replay }> {
     clearInterval(this.#timer);
     this.#isClosed = true;
+    this.#isOver ||= over;
     await this.#writing;
     // Without bytes of its own this attempt has replayed only, and the record that it replayed is still there.
     const isBehind = this.#bytes > 0 && this.#stored < this.#turns.length;
-    if (!over && (isBehind || this.#answering?.())) await this.#start(true);
+    if (!over && (isBehind || this.#partToStore())) await this.#start(true);
     return {
-      ...(this.#stored > 0 ? { turns: this.#stored } : {}),
+      // A record without turns may have a part of the first answer.
+      ...(this.#bytes > 0 ? { turns: this.#stored } : {}),
       ...(this.replay ? { replay: this.replay } : {}),
     };
   }
@@ -159,6 +163,12 @@ export class AttemptTurns {
     });
   }
 
+  /** Returns the received part of the answer. A part without tokens is returned only if the record has one with tokens, which is damaged. */
+  #partToStore(): BegunAnswer | null {
+    const part = this.#answering?.() ?? null;
+    return part && (part.ids.length > 0 || this.#part) ? part : null;
+  }
+
   #start(withPart = false): Promise<void> {
     this.#writing ??= this.#write(withPart).finally(() => {
       this.#writing = null;
@@ -171,8 +181,8 @@ export class AttemptTurns {
     const { job, attempt, claim } = this.#claimed;
     let readPart = withPart;
     try {
-      while ((!this.#isClosed || withPart) && this.#bytes < MOST_BYTES) {
-        const part = (readPart && this.#answering?.()) || null;
+      while ((!this.#isClosed || withPart) && !this.#isOver && this.#bytes < MOST_BYTES) {
+        const part = readPart ? this.#partToStore() : null;
         const isFirst = this.#bytes === 0;
         const { length } = this.#turns;
         const fresh = this.#turns.slice(this.#stored);

@@ -1,5 +1,6 @@
 /** Each duty on a real Redis: its effect, its repetition, and its interruption. */
 import { parseRolloutId, type RunRecord, resumeRun } from '@swefarm/shared';
+import { rawRedis } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { cancelAbandonedRuns, cancelExpiredRuns, cancelStaleRuns } from '../../src/maintenance/cancelruns.ts';
 import { commitCancelled } from '../../src/maintenance/commitcancelled.ts';
@@ -139,6 +140,19 @@ test('lost and failed jobs are made again; finished runs leave the list', async 
   expect((await at.farm.groups.unfinishedRuns()).runs).toEqual([]);
   expect(await at.farm.groups.add(run.run_id, GROUP, 1)).toEqual([`${run.run_id}.${GROUP}.4`]);
   expect((await at.farm.groups.unfinishedRuns()).runs).toHaveLength(1);
+});
+
+test('a rollout whose policy is unreadable is named, and keeps no other from its job', async () => {
+  const at = await scene();
+  const { run, ids } = await startRun(at, {}, false);
+  const [bad = ''] = ids;
+  const redis = rawRedis(at.farm);
+  await redis('HSET', `{${at.prefix}}:run:${run.run_id}:policies`, bad, '{"urls":["http://u:p@h/v1"]}');
+  await twice(requeueLostJobs, at);
+  expect(await at.farm.jobs.missing(ids)).toEqual([bad]);
+  expect(at.logTexts.filter((text) => text.includes(bad))).toEqual([
+    expect.stringMatching(/policy of rollout .* is unreadable: urls\.0: expected a URL without user/),
+  ]);
 });
 
 test('rollouts of an output are not queued again', async () => {

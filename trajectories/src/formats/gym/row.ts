@@ -3,12 +3,20 @@
  * request's metadata (swe_agents).
  */
 import { type RowOptions, type RowProblem, toInstance } from '@swefarm/datasets';
-import { type Instance, MOST, RewardWeights, RolloutPolicy, Sampling, Secret } from '@swefarm/shared';
+import {
+  EndpointUrl,
+  type Instance,
+  MOST,
+  RewardWeights,
+  RolloutPolicy,
+  Sampling,
+  Secret,
+} from '@swefarm/shared';
 import { z } from 'zod';
 
 const Urls = z.union(
-  [z.url().transform((url) => [url]), z.array(z.url()).min(1)],
-  'expected a URL, or a list of URLs',
+  [EndpointUrl.transform((url) => [url]), z.array(EndpointUrl).min(1)],
+  'expected a URL without user and password, or a list of such URLs',
 );
 
 const { shape } = Sampling;

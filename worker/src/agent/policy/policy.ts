@@ -66,8 +66,9 @@ async function requestTurn(
   let generated = (): number => 0;
   try {
     const client = await openClient();
-    generated = () => client.generatedTokens();
     const resumption = resumptionOf(request, versions, client);
+    // An earlier attempt received the tokens of the resumed part, in seconds that are not counted here.
+    generated = () => client.generatedTokens() - resumption.tokens;
     const whole = () => seconds() + resumption.seconds;
     request.onBegin?.(() => {
       const begun = client.begun?.();
@@ -88,14 +89,7 @@ async function requestTurn(
     const tokens = ids?.length ?? usage?.completion_tokens ?? streamedTokens;
     context.addThroughput(tokens - resumption.tokens, seconds());
     const made = await versions.finish(url, ids && ids.length - tokensBefore);
-    const { tokens: resumed } = resumption;
-    return {
-      ...answer,
-      ...made,
-      seconds: whole(),
-      endpoint: withoutUser(url),
-      ...(resumed > 0 ? { resumed } : {}),
-    };
+    return { ...answer, ...made, seconds: whole(), endpoint: withoutUser(url) };
   } catch (error) {
     context.addThroughput(generated(), seconds());
     if (!(error instanceof ContextOverflowError)) throw toFailure(error, binding.url, apiKey);

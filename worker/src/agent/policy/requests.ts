@@ -162,7 +162,7 @@ function countFault(state: RequestState, fault: PolicyFault): void {
 async function askOnce(state: RequestState): Promise<TurnReply> {
   const { context, request, versions, client } = state;
   const { config, binding, deps, time } = context;
-  const { messages, tools, signal, begun: _, onBegin: __, ...options } = request;
+  const { messages, tools, signal, begun: _, onBegin: __, onResumed: ___, ...options } = request;
   // A trainer may serve new weights at other endpoints.
   binding.rebind();
   state.url = binding.url;

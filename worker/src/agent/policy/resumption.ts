@@ -5,7 +5,7 @@ import type { TurnVersions } from './versions.ts';
 
 /** Begins the answer with the part that an earlier attempt received, once the prompt is known to be the same. */
 export function resumptionOf(
-  { begun, messages, tools }: TurnRequest,
+  { begun, messages, tools, onResumed }: TurnRequest,
   versions: TurnVersions,
   client: TurnClient,
 ) {
@@ -21,6 +21,7 @@ export function resumptionOf(
       if (!isUsed) return;
       versions.resume(begun.versions);
       Object.assign(this, { tokens: begun.ids.length, seconds: begun.seconds });
+      onResumed?.();
     },
   };
 }

@@ -42,8 +42,8 @@ export type PolicyDeps = {
   time?: Time;
 };
 
-/** `answer` and `maxTokens`: as in the options of a turn client. `begun` and `onBegin`: as in {@link LineRequest}. */
-export type TurnRequest = Pick<LineRequest, 'begun' | 'onBegin'> & {
+/** `answer` and `maxTokens`: as in the options of a turn client. The picked fields: as in {@link LineRequest}. */
+export type TurnRequest = Pick<LineRequest, 'begun' | 'onBegin' | 'onResumed'> & {
   messages: readonly Message[];
   tools: readonly ToolDefinition[];
   signal: AbortSignal;
