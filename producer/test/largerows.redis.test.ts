@@ -57,7 +57,7 @@ test('the gateway takes rows of 24 MiB, and refuses a larger body with its limit
   const instances = [largeRow(), largeStored()];
   const reply = await post(url, { instances, group_size: 1, run: RUN }, { path: '/v1/runs' });
   const made = (await reply.json()) as { run_id: string };
-  const counts = { instance_ids: IDS, rollouts: 2, queued: 2 };
+  const counts = { instance_ids: IDS, rollouts: 2, queued: 2, cancelled: null };
   expect([reply.status, made]).toEqual([201, { run_id: expect.any(String), ...counts }]);
   const { run_id } = made;
   expect((await farm.runs.instanceIds(run_id)).toSorted()).toEqual(IDS.toSorted());
