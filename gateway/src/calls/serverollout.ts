@@ -23,14 +23,10 @@ import { readInstance } from './runrows.ts';
 import type { CallDeps } from './servecall.ts';
 
 export const RolloutRequest = z.strictObject({
-  request_id: z
-    .string()
-    .min(1)
-    .max(200)
-    .meta({
-      description:
-        'the same id is the same rollout, until an hour after its answer; a cancelled one only until its answer',
-    }),
+  request_id: z.string().min(1).max(200).meta({
+    description:
+      'the same id is the same rollout, until an hour after its answer; a cancelled one only until its answer',
+  }),
   instance: z
     .union([z.string(), z.looseObject({})], 'expected a row, or an id of the dataset of serve')
     .meta({ description: 'a row as in a dataset file, or an id of the dataset that serve was started with' }),
