@@ -3,7 +3,7 @@
  * Several entries of `gateway_callers` may share a token; the agent's name in a Gym row then selects the entry.
  */
 import { readFileSync } from 'node:fs';
-import { asTree, requireKnownKeys } from '@swefarm/runs';
+import { asTree, merge, requireKnownKeys, type SettingsTree } from '@swefarm/runs';
 import {
   environmentSecret,
   errorMessage,
@@ -189,3 +189,9 @@ export function findCaller(request: FastifyRequest, entry?: string): Caller {
     field: 'agent_ref.name',
   });
 }
+
+/** Returns the settings of `serve` with those of the caller over them. */
+export const operatorSettings = (
+  ofServe: SettingsTree | undefined,
+  { run }: Pick<Caller, 'run'>,
+): SettingsTree => merge(merge({}, ofServe ?? {}), run);

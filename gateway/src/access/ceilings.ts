@@ -50,13 +50,32 @@ function requireAtMost(field: string, value: number, setting: Size, config: Prod
   if (value > config[setting]) throw over({ field, value, ceiling: config[setting], setting });
 }
 
+type RequestedRun = {
+  caller: Caller;
+  /** Settings of `serve` and of the caller. */
+  operator: SettingsTree;
+  /** Settings in the field `run` of the request. */
+  run: SettingsTree;
+  config: CardConfig;
+};
+
+/** Throws Refusal 403 or 422 for settings that only the operator may choose. */
+export function requireRunAllowed(
+  request: FastifyRequest,
+  { caller, operator, run, config }: RequestedRun,
+): void {
+  requireKindAllowed(request, caller, operator, run);
+  requirePromptsAllowed(operator, run);
+  requireCardAllowed(run, config);
+}
+
 /**
  * Refuses validation, which has priority over training, unless `kinds` or the operator's settings contain `validation`, or the caller has
  * no `kinds` and the gateway has one token.
  *
  * @throws Refusal 403 `kind_forbidden`
  */
-export function requireKindAllowed(
+function requireKindAllowed(
   request: FastifyRequest,
   caller: Caller,
   operator: SettingsTree,
@@ -79,7 +98,7 @@ export function requireKindAllowed(
  *
  * @throws Refusal 422 `bad_settings`
  */
-export function requirePromptsAllowed(operator: SettingsTree, run: SettingsTree): void {
+function requirePromptsAllowed(operator: SettingsTree, run: SettingsTree): void {
   const own = asTree(operator.agent);
   const given = asTree(run.agent);
   const refuse = (key: string, why: string): never => {
@@ -105,7 +124,7 @@ export function requirePromptsAllowed(operator: SettingsTree, run: SettingsTree)
  *
  * @throws Refusal 403 `card_forbidden`
  */
-export function requireCardAllowed(run: SettingsTree, { gateway_agent_cards: allowed }: CardConfig): void {
+function requireCardAllowed(run: SettingsTree, { gateway_agent_cards: allowed }: CardConfig): void {
   const { card } = asTree(run.agent);
   if (card === undefined || card === null || (allowed && typeof card !== 'string')) return;
   throw new Refusal(

@@ -1,8 +1,8 @@
 /** API keys of policies: which run uses a key, which origins receive the key, and the name under which Redis stores the key. */
 
-import { asTree, merge, type SettingsTree } from '@swefarm/runs';
+import { asTree, type SettingsTree } from '@swefarm/runs';
 import { type Farm, type Log, originOf, originsOf, type PolicyKey } from '@swefarm/shared';
-import type { Caller } from './callers.ts';
+import { type Caller, operatorSettings } from './callers.ts';
 import { digest } from './digest.ts';
 
 /** Returns the origins that may receive this caller's key. `operatorUrls`: endpoints of `serve` and of the caller's entry. */
@@ -25,7 +25,7 @@ export function keyFor(caller: Caller, operatorUrls: unknown, requestedUrls: unk
 /** Warns of callers whose key is sent to no endpoint. */
 export function warnOfIdleKeys(callers: readonly Caller[], settings: SettingsTree, log: Log): void {
   for (const caller of callers) {
-    const { urls } = asTree(merge(merge({}, settings), caller.run).policy);
+    const { urls } = asTree(operatorSettings(settings, caller).policy);
     if (caller.apiKey === null || keyOrigins(caller, urls).length > 0) continue;
     log.warn(
       { caller: caller.name },

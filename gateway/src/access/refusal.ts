@@ -153,6 +153,20 @@ export function settingsRefusal(
   return refuse(named === undefined ? prefix.slice(0, -1) || 'body' : `${prefix}${named}`, message);
 }
 
+const IN_RUN = { url: 'run.policy.urls', model: 'run.policy.model' };
+
+/** {@link settingsRefusal} for settings in the field `run` of a request. */
+export const runRefusal = (error: unknown): unknown => settingsRefusal(error, 'run.', IN_RUN);
+
+/** Reads settings in the field `run` of a request. Throws the errors of {@link runRefusal}. */
+export function namingFields<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw runRefusal(error);
+  }
+}
+
 const answerWith = (status: number, code: string, message: string, field?: string) => ({
   status,
   body: { error: { code, message, ...(field === undefined ? {} : { field }) } },

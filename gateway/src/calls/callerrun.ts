@@ -4,7 +4,7 @@ import { describeProblems } from '@swefarm/datasets';
 import { asTree, merge } from '@swefarm/runs';
 import { asksPolicy, type Instance } from '@swefarm/shared';
 import { type GymRow, instanceIdOf, instanceOf, policyOf } from '@swefarm/trajectories';
-import type { Caller } from '../access/callers.ts';
+import { type Caller, operatorSettings } from '../access/callers.ts';
 import type { GatewayDeps } from '../access/deps.ts';
 import { keyFor, keyOrigins } from '../access/policykeys.ts';
 import { Refusal } from '../access/refusal.ts';
@@ -17,7 +17,7 @@ import type { CallerRun } from './openruns.ts';
  * settings of the run, because rows with different addresses, headers or cache salts share a run.
  */
 export function readCallerRun(caller: Caller, mode: FailureMode, row: GymRow, deps: GatewayDeps): CallerRun {
-  const base = merge(merge({}, deps.settings ?? {}), caller.run);
+  const base = operatorSettings(deps.settings, caller);
   const { urls, apiKey, model: named, requestModel, version, sampling, own } = policyOf(row);
   const policy = asTree(base.policy);
   const model = named ?? (policy.model === undefined ? requestModel : null);

@@ -1,8 +1,8 @@
 /** Refuses settings that an open run (a run to which calls append rollouts) cannot have. */
 
-import { asTree, merge, RUN_FLAGS, type SettingsTree } from '@swefarm/runs';
+import { asTree, RUN_FLAGS, type SettingsTree } from '@swefarm/runs';
 import { RunRecord, UsageError } from '@swefarm/shared';
-import type { Caller } from '../access/callers.ts';
+import { type Caller, operatorSettings } from '../access/callers.ts';
 import { NOT_FOR_OPEN_RUNS } from './notforopenruns.ts';
 
 const REMEDY =
@@ -26,7 +26,7 @@ export function checkOpenSettings(settings: SettingsTree, callers: readonly Call
   for (const { name, run, max_hold_seconds: longest } of callers) {
     const where = `caller ${name}`;
     requireOpenSettings(`${where}: run`, run);
-    const ttl = asTree(merge(merge({}, settings), run)).ttl ?? RunRecord.shape.ttl.parse(undefined);
+    const ttl = asTree(operatorSettings(settings, { run })).ttl ?? RunRecord.shape.ttl.parse(undefined);
     if (typeof ttl === 'number' && ttl < longest) {
       throw new UsageError(
         `${where}: --ttl (ttl): ${ttl} s is shorter than ${longest} s (max_hold_seconds): the run would expire while its call waits; give a longer --ttl, or a shorter max_hold_seconds`,

@@ -7,16 +7,11 @@ import { type Instance, onAbort, RolloutPolicy } from '@swefarm/shared';
 import { SampleBody, type SampleChoice, sampleOf } from '@swefarm/trajectories';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { type Caller, findCaller } from '../access/callers.ts';
-import {
-  requireCardAllowed,
-  requireInstanceAllowed,
-  requireKindAllowed,
-  requirePromptsAllowed,
-} from '../access/ceilings.ts';
+import { type Caller, findCaller, operatorSettings } from '../access/callers.ts';
+import { requireInstanceAllowed, requireRunAllowed } from '../access/ceilings.ts';
 import { digest, fingerprint } from '../access/digest.ts';
 import { keyFor } from '../access/policykeys.ts';
-import { Refusal, settingsRefusal } from '../access/refusal.ts';
+import { namingFields, Refusal, runRefusal } from '../access/refusal.ts';
 import { CallConnection } from './callconnection.ts';
 import type { CallerRun } from './openruns.ts';
 import { readInstance } from './runrows.ts';
@@ -81,15 +76,9 @@ export async function serveRollout(
  */
 function settingsOf(deps: CallDeps, caller: Caller, request: Asked): CallerRun {
   const { run } = request.body;
-  const operator = merge(merge({}, deps.settings ?? {}), caller.run);
-  try {
-    requireKnownKeys('run', run);
-  } catch (error) {
-    throw settingsRefusal(error, 'run.', IN_RUN);
-  }
-  requireKindAllowed(request, caller, operator, run);
-  requirePromptsAllowed(operator, run);
-  requireCardAllowed(run, deps.config);
+  namingFields(() => requireKnownKeys('run', run));
+  const operator = operatorSettings(deps.settings, caller);
+  requireRunAllowed(request, { caller, operator, run, config: deps.config });
   const { urls, headers, extra_body, ...policy } = asTree(run.policy);
   const settings = merge(operator, { ...run, ...(run.policy === undefined ? {} : { policy }) });
   const operatorUrls = asTree(operator.policy).urls;
@@ -104,8 +93,6 @@ function settingsOf(deps: CallDeps, caller: Caller, request: Asked): CallerRun {
   const field = ['run', 'policy', ...(issue?.path ?? [])].join('.');
   throw new Refusal(422, 'bad_settings', `${field}: ${issue?.message}`, { field });
 }
-
-const IN_RUN = { url: 'run.policy.urls', model: 'run.policy.model' };
 
 type Waiting = {
   connection: CallConnection;
@@ -122,7 +109,7 @@ async function awaitSample(
   const rollout = await deps.calls
     .find(identity, callerRun, instance, connection.closed)
     .catch((error: unknown) => {
-      throw settingsRefusal(error, 'run.', IN_RUN);
+      throw runRefusal(error);
     });
   await connection.assign(rollout);
   const { rolloutId: rollout_id, run } = rollout;

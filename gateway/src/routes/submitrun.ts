@@ -25,19 +25,17 @@ import {
 import { findPrice, NO_PRICE, withPrice } from '@swefarm/trajectories';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { type Caller, findCaller } from '../access/callers.ts';
+import { type Caller, findCaller, operatorSettings } from '../access/callers.ts';
 import {
-  requireCardAllowed,
   requireInstanceAllowed,
   requireInstanceCount,
-  requireKindAllowed,
-  requirePromptsAllowed,
+  requireRunAllowed,
   requireRunSize,
   requireWithinCeilings,
 } from '../access/ceilings.ts';
 import type { RouteDeps } from '../access/deps.ts';
 import { keyFor, storeKey } from '../access/policykeys.ts';
-import { Refusal, settingsRefusal } from '../access/refusal.ts';
+import { namingFields, Refusal } from '../access/refusal.ts';
 import { readInstances, wholeDataset } from '../calls/runrows.ts';
 
 export const RunSubmission = z.strictObject({
@@ -107,10 +105,8 @@ export async function submitRun(deps: RouteDeps, request: SubmissionRequest) {
     typeof idempotencyKey === 'string' && idempotencyKey !== ''
       ? runIdFrom(caller.name, idempotencyKey)
       : newId();
-  const operator = merge(merge({}, deps.settings ?? {}), caller.run);
-  requireKindAllowed(request, caller, operator, run);
-  requirePromptsAllowed(operator, run);
-  requireCardAllowed(run, config);
+  const operator = operatorSettings(deps.settings, caller);
+  requireRunAllowed(request, { caller, operator, run, config });
   const dataset = { path: `rows of ${caller.name}`, sha256: chosenSha256(instances), instances };
   const settings = merge(operator, { ...run, group_size: request.body.group_size });
   const keyless = namingFields(() => recordFromSettings(settings, runId, dataset, null));
@@ -166,17 +162,6 @@ function priced({ prices, log }: RouteDeps, record: RunRecord): RunRecord {
   const price = findPrice(prices, record.policy.model);
   if (price === null) log.warn({ run: record.run_id, model: record.policy.model }, NO_PRICE);
   return withPrice(record, price);
-}
-
-const IN_RUN = { url: 'run.policy.urls', model: 'run.policy.model' };
-
-/** Turns errors of settings into refusals that name the field of the request. */
-function namingFields<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw settingsRefusal(error, 'run.', IN_RUN);
-  }
 }
 
 function requireSame(stored: RunRecord, submitted: RunRecord): void {
