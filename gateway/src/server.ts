@@ -11,7 +11,7 @@ import { createQuota, limitRequests } from './access/quota.ts';
 import { refusalOf } from './access/refusal.ts';
 import { checkOpenSettings } from './calls/opensettings.ts';
 import { injectFaults } from './dryrun/faults.ts';
-import { gymRoutes } from './routes/gym.ts';
+import { callRoutes } from './routes/calls.ts';
 import { monitoringRoutes } from './routes/monitoring.ts';
 import { openapiRoutes, registerOpenapi } from './routes/openapi.ts';
 import { pageRoutes } from './routes/page.ts';
@@ -31,7 +31,7 @@ export interface Gateway extends AsyncDisposable {
 }
 
 const ROUTES: readonly Routes[] = [
-  gymRoutes,
+  callRoutes,
   monitoringRoutes,
   openapiRoutes,
   pageRoutes,

@@ -12,7 +12,7 @@ import { documented, OF_BODY, refusals } from './answers.ts';
 /** Default name of the entry in Gym's configuration. */
 const ENTRY = 'swe_farm';
 
-export function gymRoutes(app: App, deps: RouteDeps): void {
+export function callRoutes(app: App, deps: RouteDeps): void {
   const callDeps = createCallDeps(app, deps);
   app.get('/', async () => ({ status: 'ok', agent: ENTRY }));
   app.get('/global_config_dict_yaml', async (request) => {

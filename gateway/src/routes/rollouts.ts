@@ -11,15 +11,6 @@ import { requireRun } from './runs.ts';
 
 export const RolloutParams = z.object({ rollout: z.string() });
 
-const SampleQuery = z.object({
-  routed_experts: z
-    .enum(['true', 'false'])
-    .default('false')
-    .meta({ description: 'true: with the stored experts of a mixture-of-experts model' }),
-  lines: z.enum(['main', 'all']).default('main').meta({
-    description: 'all: also the other trained lines of an agent that comes as a program',
-  }),
-});
 const ArtifactQuery = z.object({
   routed_experts: z
     .enum(['true', 'false'])
@@ -27,6 +18,11 @@ const ArtifactQuery = z.object({
     .meta({ description: 'true: also the experts of each token, which are many times larger than the rest' }),
 });
 type ArtifactQuery = z.infer<typeof ArtifactQuery>;
+const SampleQuery = ArtifactQuery.extend({
+  lines: z.enum(['main', 'all']).default('main').meta({
+    description: 'all: also the other trained lines of an agent that comes as a program',
+  }),
+});
 
 const RolloutState = z.union([
   z.object({ status: z.literal('done'), result: Result }),
