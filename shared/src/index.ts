@@ -218,7 +218,7 @@ export {
   type TurnRequest,
   type TurnTokens,
 } from './records/trajectory.ts';
-export { uniformOf } from './records/uniform.ts';
+export { shuffledBy, uniformOf } from './records/uniform.ts';
 export { Curriculum, Draw, mostGroups, Stratum, startedGroups, Until } from './records/until.ts';
 export { aclUser } from './redis/acl.ts';
 export { removeAddress, writeAddress } from './redis/address.ts';

@@ -2,7 +2,6 @@
  * Plans the draws of a run with `until`. The plan is a pure function of the seed, the pass rates and the number of the draw, and is stored
  * with the run, so that a resumed run has the same draws.
  */
-import { createHash } from 'node:crypto';
 import {
   type Curriculum,
   type Draw,
@@ -10,6 +9,7 @@ import {
   mostGroups,
   type Passes,
   Stratum,
+  shuffledBy,
   type Until,
   uniformOf,
 } from '@swefarm/shared';
@@ -46,7 +46,12 @@ export function planDraws(
       { instances: members.length, rate: meanRate(members, passes) },
     ]),
   );
-  const orders = new Map([...pools].map(([name, members]) => [name, shuffled(members, seed)]));
+  const orders = new Map(
+    [...pools].map(([name, members]) => [
+      name,
+      shuffledBy(members, ({ instance_id: id }) => `${seed}/${id}`),
+    ]),
+  );
   const draws: Draw[] = [];
   const most = mostGroups({ until }, instances.length);
   while (draws.length < most) {
@@ -109,15 +114,4 @@ function pick(chances: ReadonlyMap<Stratum, number>, at: number): Stratum | null
     if (at < sum) return name;
   }
   return last;
-}
-
-const digest = (text: string): string => createHash('sha256').update(text).digest('hex');
-
-/** Returns the members in an order that the seed and their ids determine; the last one is drawn first. */
-function shuffled(members: readonly Candidate[], seed: string): Candidate[] {
-  const keyed = members.map((member) => ({
-    member,
-    key: digest(`${seed}/${member.instance_id}`),
-  }));
-  return keyed.sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ member }) => member);
 }

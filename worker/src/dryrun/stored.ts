@@ -9,6 +9,7 @@ import {
   parseRolloutId,
   RolloutFailure,
   type StoredRollout,
+  shuffledBy,
   uniformOf,
 } from '@swefarm/shared';
 
@@ -17,11 +18,8 @@ export type Name = { instance: string; visit: number; index: number; text: strin
 
 export function openStored({ rollouts, any, script }: DryRun) {
   const { seed } = script;
-  const shuffled = (of: readonly StoredRollout[]): StoredRollout[] =>
-    of
-      .map((one) => ({ one, at: uniformOf(`${seed}/order/${one.rollout_id}`) }))
-      .sort((a, b) => a.at - b.at)
-      .map(({ one }) => one);
+  const shuffled = (of: readonly StoredRollout[]) =>
+    shuffledBy(of, ({ rollout_id: id }) => `${seed}/order/${id}`);
   const byInstance = new Map<string, StoredRollout[]>();
   for (const [instance, own] of Map.groupBy(rollouts, ({ instance_id }) => instance_id))
     byInstance.set(instance, shuffled(own));
