@@ -8,7 +8,7 @@ import {
   asksPolicy,
   DEFAULT_AGENT,
   newId,
-  POLICY_HEADERS_LEVEL,
+  POLICY_HEADERS,
   parseYaml,
   REWARD_WEIGHTS_LEVEL,
   RunRecord,
@@ -115,7 +115,7 @@ function levelOf(
   { type, answer_limit: answers, cost_limit: cost, ...agent }: SettingsTree,
   { reward, until, policy }: SettingsTree,
 ): number {
-  if (Object.keys(asTree(asTree(policy).headers)).length > 0) return POLICY_HEADERS_LEVEL;
+  if (Object.keys(asTree(asTree(policy).headers)).length > 0) return POLICY_HEADERS;
   const { prompts, toolset = [], action, max_submits: submits } = agent;
   const hasSets = Array.isArray(prompts) || (toolset as unknown[]).length > 0 || action === 'patch';
   if (hasSets || (submits ?? 1) !== 1) return 3;

@@ -104,7 +104,7 @@ export {
   sampledTurns,
   type WholeLine,
 } from './records/lines.ts';
-export { BRANCHES, DRY_RUNS, needsOf, POLICY_HEADERS_LEVEL, UNDERSTOOD } from './records/needs.ts';
+export { BRANCHES, DRY_RUNS, needsOf, POLICY_HEADERS, UNDERSTOOD } from './records/needs.ts';
 export { problemOf, type Read, tryParseJson } from './records/parse.ts';
 export {
   describePicture,

@@ -13,7 +13,7 @@ import { z } from 'zod';
 export const UNDERSTOOD = 4;
 
 /** Level of runs with headers of their policy, and of jobs with a policy of their own. */
-export const POLICY_HEADERS_LEVEL = 4;
+export const POLICY_HEADERS = 4;
 
 /** Level of a run whose rollouts continue recorded turns. */
 export const BRANCHES = 3;

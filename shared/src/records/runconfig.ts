@@ -23,7 +23,7 @@ export const EndpointUrl = z.url().refine((text) => !/^[a-z]+:\/\/[^/]*@/i.test(
 });
 
 /** Names of headers, except those that the HTTP client sends itself. */
-const SESSION_HEADER =
+const HEADER_NAME =
   /^(?!(?:accept|accept-encoding|authorization|connection|content-length|content-type|host|keep-alive|te|trailer|transfer-encoding|upgrade|user-agent|x-swefarm-.*)$)[A-Za-z0-9][A-Za-z0-9-]{0,63}$/i;
 
 /** Headers that carry credentials. Records contain the headers of a policy, and records contain no secrets. */
@@ -34,7 +34,7 @@ const Headers = z
   .record(
     z
       .string()
-      .regex(SESSION_HEADER, 'expected the name of a header that the farm does not send itself')
+      .regex(HEADER_NAME, 'expected the name of a header that the farm does not send itself')
       .refine((name) => !CREDENTIALS.test(name), {
         error: 'expected no header with a credential: the key goes into SWEFARM_POLICY_API_KEY',
       }),
@@ -127,7 +127,7 @@ export const PolicyConfig = z.object({
     'header of each request with the id of the rollout, for routers that bind a session to a server',
     z
       .string()
-      .regex(SESSION_HEADER, 'expected the name of a header that the farm does not send itself')
+      .regex(HEADER_NAME, 'expected the name of a header that the farm does not send itself')
       .nullable()
       .default(null),
   ),

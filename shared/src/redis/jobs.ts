@@ -3,7 +3,7 @@ import { SwefarmError } from '../failures/errors.ts';
 import { sizeOf } from '../records/bounds.ts';
 import { parseRolloutId } from '../records/ids.ts';
 import type { RolloutJob, RunRecord } from '../records/job.ts';
-import { POLICY_HEADERS_LEVEL } from '../records/needs.ts';
+import { POLICY_HEADERS } from '../records/needs.ts';
 import { readRecord } from '../records/parse.ts';
 import { RolloutPolicy } from '../records/runconfig.ts';
 import { refusedByRedis } from './outage.ts';
@@ -53,7 +53,7 @@ export class Jobs extends Part {
         submitted_at: now,
         ...(image ? { image } : {}),
         ...(patches ? { patch_ref: `${instanceId}.${index % patches}` } : {}),
-        ...(policy ? { policy, needs: POLICY_HEADERS_LEVEL } : {}),
+        ...(policy ? { policy, needs: POLICY_HEADERS } : {}),
       };
       const priority = priorityOf(run.kind, sequenceOf.get(instanceId) ?? 0);
       return { name: 'rollout', data, opts: { jobId: id, priority, timestamp: now } };
