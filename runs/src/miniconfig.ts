@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { parseYaml, UsageError } from '@swefarm/shared';
 import { flagName, RUN_FLAGS } from './flags.ts';
+import { listedSets, SET_FILE } from './setnames.ts';
 import { asTree, type SettingsTree } from './settingstree.ts';
 
 /** Settings of the section `agent` by the keys of mini-swe-agent; there 0 is no limit. */
@@ -72,11 +73,9 @@ function flagOf(limit: string): string {
 }
 
 function miniFilesOf(prompts: unknown): MiniFile[] {
-  const names = [prompts].flat().flatMap((one) => (typeof one === 'string' ? one.split(',') : []));
-  const paths = names
-    .map((name) => name.trim().replace(/=[\d.]+$/, ''))
-    .filter((name) => /\.(ya?ml|json)$/.test(name));
-  return paths.flatMap((path) => {
+  return listedSets(prompts).flatMap((one) => {
+    if ('set' in one || !SET_FILE.test(one.name)) return [];
+    const { name: path } = one;
     const tree = asTree(parseYaml(readFileSync(path, 'utf8')));
     return isMiniSweAgent(tree) ? [{ path, ...settingsOf(tree) }] : [];
   });

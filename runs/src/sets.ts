@@ -17,6 +17,7 @@ import {
 } from '@swefarm/shared';
 import type { z } from 'zod';
 import { fromMiniSweAgent, limitsOfMini } from './miniconfig.ts';
+import { listedSets, SET_FILE } from './setnames.ts';
 import { asTree, type SettingsTree } from './settingstree.ts';
 
 type Kind<T> = {
@@ -49,7 +50,6 @@ const PROMPTS: Kind<PromptSet> = {
   check: ({ templates, engine }, where) => checkTemplates(`${where}: templates`, templates, engine),
 };
 
-const FILE = /\.(ya?ml|json)$/;
 /** Names of the sets in a folder of this package, and their parsed files by path, which do not change while the process runs. */
 const folders = new Map<string, string[]>();
 const trees = new Map<string, unknown>();
@@ -57,7 +57,7 @@ const trees = new Map<string, unknown>();
 function shippedIn(folder: string): string[] {
   const known = folders.get(folder);
   if (known) return known;
-  const files = readdirSync(folder).filter((name) => FILE.test(name));
+  const files = readdirSync(folder).filter((name) => SET_FILE.test(name));
   const names = files.map((name) => basename(name, extname(name))).sort();
   folders.set(folder, names);
   return names;
@@ -74,7 +74,7 @@ export function promptSetsOf(given: unknown): unknown {
   const isOfWorker =
     typeof given === 'string' &&
     !/[=,]/.test(given) &&
-    !FILE.test(given) &&
+    !SET_FILE.test(given) &&
     !shippedIn(PROMPTS.folder).includes(given);
   return isOfWorker ? given : setsOf(given, PROMPTS);
 }
@@ -156,12 +156,9 @@ const knownIn = <T>(kind: Kind<T>): string[] => [
 ];
 
 function setsOf<T extends { name: string; weight: number }>(given: unknown, kind: Kind<T>): T[] {
-  const list = [given].flat().flatMap((one: unknown) => (typeof one === 'string' ? one.split(',') : [one]));
-  const sets = list.map((one: unknown) => {
-    if (typeof one !== 'string') return parseSet(one, kind.flag, kind);
-    const { name, weight } = /^(?<name>.+?)(?:=(?<weight>[\d.]+))?$/s.exec(one.trim())?.groups ?? {};
-    return readSet(name ?? '', weight, kind);
-  });
+  const sets = listedSets(given).map((one) =>
+    'set' in one ? parseSet(one.set, kind.flag, kind) : readSet(one.name, one.weight, kind),
+  );
   const names = sets.map(({ name }) => name);
   const twice = names.find((name, at) => names.indexOf(name) !== at);
   if (twice !== undefined)
