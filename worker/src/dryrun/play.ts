@@ -18,7 +18,7 @@ import { untilServing } from '../agent/deadline.ts';
 import type { FollowedPolicy } from '../agent/policy/watch.ts';
 import type { Play } from '../node/node.ts';
 import type { Judged, Task } from '../rollout/context.ts';
-import { judge } from '../rollout/facts.ts';
+import { isForTraining, judge } from '../rollout/facts.ts';
 import { recordTurn } from '../rollout/openedagent.ts';
 import { createFaults, type Faults } from './faults.ts';
 import { playSession } from './session.ts';
@@ -116,10 +116,10 @@ async function cancel({ job, signal, services: { active, farm } }: Task, { cance
 function fail({ run, attempt }: Task, faults: Faults, trajectory: Trajectory | null): void {
   if (faults.fail && attempt <= (faults.attempts ?? attempt))
     throw new RolloutFailure(faults.fail, `dry run: ${faults.names.join('; ')}`);
-  const tokens = trajectory && allTurns(trajectory).every((turn) => turn.tokens !== null);
-  if (run.policy?.require_tokens !== true || (tokens && trajectory.contiguous !== false)) return;
-  if (trajectory === null) return;
-  const why = tokens ? 'are not contiguous' : 'are missing';
+  if (trajectory === null || run.policy?.require_tokens !== true) return;
+  const hasTokens = allTurns(trajectory).every((turn) => turn.tokens !== null);
+  if (hasTokens && trajectory.contiguous !== false) return;
+  const why = hasTokens ? 'are not contiguous' : 'are missing';
   throw new RolloutFailure('policy_tokens', `dry run: token ids of the stored rollout ${why}`);
 }
 
@@ -132,9 +132,8 @@ function conclude(
 ): Judged {
   const { run, trace } = task;
   const { patch, report, test_log, eval_script } = content;
-  const isTraining = run.kind === 'training' || run.policy?.require_tokens === true;
   const ungraded = facts.ungraded || !run.evaluation.enabled;
-  const known: RewardFacts = { ...facts, training: isTraining, ungraded };
+  const known: RewardFacts = { ...facts, training: isForTraining(run), ungraded };
   if (reward === 'none') {
     // The reward table gives no reward to a rollout of a training run that the time limit cut while it waited for its policy.
     Object.assign(known, { exit_status: 'time_limit', policy_share: 1, policy_pace: null, training: true });

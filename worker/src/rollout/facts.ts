@@ -8,6 +8,7 @@ import {
   linesOf,
   type RewardFacts,
   RolloutFailure,
+  type RunRecord,
 } from '@swefarm/shared';
 import { sequenceTokens } from '../agent/turntokens.ts';
 import type { AgentWork, Judged, Task } from './context.ts';
@@ -32,13 +33,17 @@ export function factsOf(task: Task, work: AgentWork, plan: Pick<InstancePlan, 'b
     ...lengthsOf(end),
     policy_share: end && work.agentSeconds > 0 ? Math.min(1, end.model_seconds / work.agentSeconds) : 0,
     policy_pace: work.policyPace,
-    training: task.run.kind === 'training' || task.run.policy?.require_tokens === true,
+    training: isForTraining(task.run),
     sandbox_killed: end?.sandbox_killed ?? false,
     gold_healthy: null,
     gold_time_share: null,
     ungraded: !task.run.evaluation.enabled,
   };
 }
+
+/** Returns whether a trainer learns from the rollouts of a run. */
+export const isForTraining = ({ kind, policy }: RunRecord): boolean =>
+  kind === 'training' || policy?.require_tokens === true;
 
 type Lengths = Pick<RewardFacts, 'turns' | 'malformed_answers' | 'sequence_tokens'>;
 
