@@ -6,6 +6,7 @@ import {
   type LiveRollout,
   parseRolloutId,
   type Result,
+  type RunRecord,
   SwefarmError,
   startedGroup,
 } from '@swefarm/shared';
@@ -46,11 +47,13 @@ export class FarmSource implements PageSource {
     TRENDS,
   );
 
-  #listed: { at: number; runs: Promise<BranchRun[]> } | null = null;
+  /** All runs of branches, oldest first, by the period of {@link LISTED_MS} in which they were read. */
+  readonly #branchRuns: (period: string) => Promise<BranchRun[]>;
 
   constructor(farm: Farm) {
     this.#farm = farm;
     this.#readArtifact = createCache((locator) => farm.artifacts.read(locator), ARTIFACTS);
+    this.#branchRuns = createCache(async () => branchRunsOf(await farm.runs.list()), 1);
   }
 
   async overview(): Promise<PageOverview> {
@@ -71,7 +74,8 @@ export class FarmSource implements PageSource {
 
   async branches(id: string): Promise<PageBranches> {
     const { branch_of: of = null } = await knownRun(this.#farm, runOf(id));
-    const below = branchesBelow(id, await this.#branchRuns()).slice(-BRANCH_RUNS);
+    const period = String(Math.floor(Date.now() / LISTED_MS));
+    const below = branchesBelow(id, await this.#branchRuns(period)).slice(-BRANCH_RUNS);
     const branches = await Promise.all(
       below.map(async ({ run_id, of: rollout_id, turn, group_size }) => {
         const { instanceId: instance_id } = parseRolloutId(rollout_id);
@@ -80,22 +84,6 @@ export class FarmSource implements PageSource {
       }),
     );
     return { of, branches };
-  }
-
-  /** Returns all runs of branches, oldest first. */
-  async #branchRuns(): Promise<BranchRun[]> {
-    if (this.#listed && Date.now() - this.#listed.at < LISTED_MS) return await this.#listed.runs;
-    const runs = this.#farm.runs
-      .list()
-      .then((records) =>
-        records
-          .flatMap(({ run_id, group_size, branch_of: of }) =>
-            of ? [{ run_id, of: of.rollout_id, turn: of.turn, group_size }] : [],
-          )
-          .reverse(),
-      );
-    this.#listed = { at: Date.now(), runs };
-    return await runs;
   }
 
   async trends(chosen: readonly string[] | null, each: boolean): Promise<PageTrends> {
@@ -232,3 +220,11 @@ export class FarmSource implements PageSource {
     return running.find((one) => one.rollout_id === rolloutId) ?? null;
   }
 }
+
+/** Returns the runs of branches in the reverse order. */
+const branchRunsOf = (runs: readonly RunRecord[]): BranchRun[] =>
+  runs
+    .flatMap(({ run_id, group_size, branch_of: of }) =>
+      of ? [{ run_id, of: of.rollout_id, turn: of.turn, group_size }] : [],
+    )
+    .reverse();
