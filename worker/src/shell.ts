@@ -127,8 +127,8 @@ async function showTerminal(container: Container, activate: string, signal: Abor
     return false;
   }
   using screen = ownScreen();
-  if (screen) await openTerminal(container, activate, screen, signal);
-  return screen !== null;
+  await openTerminal(container, activate, screen, signal);
+  return true;
 }
 
 async function readCommands(shell: Shell, signal: AbortSignal): Promise<number> {

@@ -69,10 +69,9 @@ export async function openTerminal(
   }
 }
 
-/** Returns the terminal of this process in raw mode, which disposing ends; null: input or output is no terminal. */
-export function ownScreen(): (Screen & Disposable) | null {
+/** Returns the terminal of this process in raw mode, which disposing ends. Input and output must be a terminal. */
+export function ownScreen(): Screen & Disposable {
   const { stdin, stdout } = process;
-  if (!stdin.isTTY || !stdout.isTTY) return null;
   stdin.setRawMode(true);
   // Node's raw mode still writes a carriage return before each line feed, which editors use to move down.
   spawnSync('stty', ['-opost'], { stdio: ['inherit', 'ignore', 'ignore'] });

@@ -162,7 +162,7 @@ function countFault(state: RequestState, fault: PolicyFault): void {
 async function askOnce(state: RequestState): Promise<TurnReply> {
   const { context, request, versions, client } = state;
   const { config, binding, deps, time } = context;
-  const { messages, tools, signal, begun: _, onBegin: __, onResumed: ___, ...options } = request;
+  const { messages, tools, signal } = request;
   // A trainer may serve new weights at other endpoints.
   binding.rebind();
   state.url = binding.url;
@@ -184,7 +184,7 @@ async function askOnce(state: RequestState): Promise<TurnReply> {
     return await askStreamedOrWhole(context, client, async () => {
       await state.resumption.decide(post);
       state.tokensBefore = client.storedTokens();
-      return await client.ask(messages, tools, post, options);
+      return await client.ask(messages, tools, post, request);
     });
   } catch (error) {
     const received = client.storedTokens() - state.tokensBefore;
