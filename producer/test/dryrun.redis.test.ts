@@ -63,7 +63,7 @@ async function startDryRun(script = '', ...more: string[]) {
     settings: object = {},
     instances: readonly unknown[] = INSTANCES,
   ) => (await json<{ run_id: string }>('POST', '/v1/runs', { instances, group_size, run: settings })).run_id;
-  /** Reads the ended groups until the run ends no more, in the order of their instances. */
+  /** Returns all groups of a run, which must end, in the order of their instances. */
   const groupsOf = async (runId: string): Promise<Group[]> => {
     const groups: Group[] = [];
     for (let after = '0'; ; ) {

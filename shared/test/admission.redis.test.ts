@@ -90,7 +90,7 @@ test('a free slot goes to a waiting rollout, also without a worker', async () =>
   await ask(member('a'), member('late', false, 9), member('early', false, 3));
   await farm.admissions.leave('p', ['a']);
   expect(await ask()).toMatchObject({ playing: 1, waiting: 1, called: ['early'] });
-  // The slot is reserved until a worker claims the job. The script names the rollout once.
+  // The slot is reserved until a worker claims the job. `called` names the rollout only once.
   expect(await ask(member('new', false, 1))).toMatchObject({ permissions: ['wait'], called: [] });
   expect(await ask(member('early', false, 3))).toMatchObject({ permissions: ['play'], called: [] });
 });

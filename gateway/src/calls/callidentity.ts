@@ -41,7 +41,7 @@ function callName(request: Pick<FastifyRequest, 'headers'>, { row, episode }: Gy
   return row._ng_rollout_id ? `id ${row._ng_rollout_id}` : null;
 }
 
-/** Returns a hash of the row that all rollouts of a prompt share: it omits their indexes and policies. */
+/** Returns a hash of the row. The rollouts of one prompt have the same hash, because it omits their indexes and policies. */
 export const promptOf = (row: GymRow): string =>
   digest({
     ...{ ...row, _rowidx: null, _ng_rollout_index: null, _ng_attempt_index: null, _ng_rollout_id: null },

@@ -3,7 +3,7 @@ import type { Post, TurnClient } from '@swefarm/policy';
 import type { TurnRequest } from './turncontext.ts';
 import type { TurnVersions } from './versions.ts';
 
-/** Returns a function that decides, when the prompt is known, whether the earlier part is used. The part is used if the prompt is the same. */
+/** Resumes an answer: `decide` starts it with the earlier part if the prompt, which is known only then, is the same. */
 export function resumptionOf(
   { begun, messages, tools, onResumed }: TurnRequest,
   versions: TurnVersions,
