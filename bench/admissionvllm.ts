@@ -1,6 +1,6 @@
 /**
- * Measures a step of rollouts on a real vLLM on CPU, with admission by load and without, in turn. Its tiny model says nothing that is a command,
- * so each answer is followed by a long observation, and prompts grow until the KV cache is full.
+ * Measures a step of rollouts on a real vLLM on CPU, alternately with and without admission by load. The tiny model never calls a command, so
+ * a long observation follows each answer, and prompts grow until the KV cache is full.
  * usage: admissionvllm.ts [--folder FOLDER] [--reps N] [--rollouts N] [--turns N]; the folder keeps packages and model
  */
 import { parseArgs } from 'node:util';
@@ -48,7 +48,7 @@ async function countersOf(server: Vllm): Promise<Record<keyof typeof COUNTERS, n
 }
 
 async function playStep(worker: BenchWorker, server: Vllm, admission: Mode): Promise<Step> {
-  // The cache of the last step would help this one.
+  // Without the reset, this step would reuse prefixes that the previous step cached.
   await fetch(server.url.replace('/v1', '/reset_prefix_cache'), { method: 'POST' });
   const before = await countersOf(server);
   const flags = {

@@ -1,6 +1,6 @@
 /**
- * Measures admission by load on engines whose constants come from elsewhere (controller/engines.ts): a step without admission, with the farm's
- * controller, and with the best of many fixed limits, which nobody knows beforehand. All clocks are simulated.
+ * Measures admission by load on simulated engines (controller/engines.ts): a step without admission, with the farm's controller, and with the
+ * best of many fixed limits. A real farm does not know that limit beforehand. All clocks are simulated.
  */
 import { ENGINES } from './controller/engines.ts';
 import { drawRollouts, type Mode, type Simulated, simulate } from './controller/simulate.ts';
@@ -12,11 +12,11 @@ export type ControllerSize = { rollouts: readonly number[]; fixed: readonly numb
 type Row = {
   engine: keyof typeof ENGINES;
   rollouts: number;
-  /** Medians over the draws; the ratios are those of the same draw. */
+  /** Medians over the draws. Each ratio compares two steps of the same draw. */
   off_seconds: number;
   auto_seconds: number;
   best_limit: number;
-  /** Time, prefilled and preempted tokens with admission over those without, and time over that of the best fixed limit. */
+  /** `auto_of_off`, `prefilled`, `preempted`: time and tokens, relative to no admission. `auto_of_best`: time, relative to the best limit. */
   auto_of_off: number[];
   prefilled: number;
   preempted: number;

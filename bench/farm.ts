@@ -103,7 +103,7 @@ export async function startWorker(
   };
 }
 
-/** Starts a worker of each runtime, and warms it: its first rollouts prepare the image, start threads and compile hot code. */
+/** Starts a worker of each runtime and warms it up: its first rollouts prepare the image, start threads and compile hot code. */
 export async function startWarm(
   environment: BenchEnvironment,
   runtimes: readonly RuntimeName[],

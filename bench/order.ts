@@ -26,7 +26,7 @@ type Ratios = { p50: number; worst: number };
 type OrderRow = {
   nodes: number;
   slots: number;
-  /** Share of the steps whose ideal time is that of the longest rollout alone. */
+  /** Share of the steps in which the longest rollout alone determines the ideal time. */
   bound_by_longest: number;
   given: Ratios;
   longest: Ratios;

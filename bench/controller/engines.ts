@@ -1,14 +1,14 @@
 /**
- * Engines whose constants come from vLLM, the model and the GPU, not from this project. The controller (worker/src/admission/controller.ts) was
- * not chosen with them.
+ * Simulated engines. Their constants come from vLLM, the models and the GPUs. The constants of the controller
+ * (worker/src/admission/controller.ts) were chosen without these engines.
  *
  * - vLLM 0.12 and later, `EngineArgs.get_batch_defaults` (vllm/engine/arg_utils.py), API server: 8192 tokens a step and 1024 requests on GPUs of 70
  *   GiB or more other than the A100, else 2048 and 256. `gpu_memory_utilization` 0.9.
  * - GPUs, by their data sheets: H100 SXM 80 GB, 3.35 TB/s, dense 989 TFLOPS (bf16), 1979 (fp8); A100 40 GB, 1.555 TB/s, 312 TFLOPS (bf16).
  * - Models, by their config.json: Llama-3.1-8B has 32 layers and Qwen3-32B 64, both with 8 KV heads of 128 in bf16.
  *
- * A step reads the weights and the KV cache of the requests that generate once. A prompt costs two operations for each parameter and token, at
- * half of the peak.
+ * Each step reads the weights once, and the KV cache of all requests that generate. A prompt costs two operations for each parameter and
+ * token, at half of the GPU's peak rate.
  */
 import { EngineOptions } from '@swefarm/testkit';
 

@@ -1,13 +1,13 @@
 /**
- * Plays a step of rollouts against a simulated engine and the farm's own controller of admission, on one simulated clock. Rollouts are timers:
- * a sandbox, then turns of a request and a command.
+ * Simulates a step of rollouts: a simulated engine and the farm's own admission controller share one simulated clock. A rollout is a sequence
+ * of timers: the start of a sandbox, then a request and a command for each turn.
  */
 import { createNormal } from '@swefarm/runs';
 import type { AdmissionState } from '@swefarm/shared';
 import { createScheduler, type EngineOptions, type EngineStats } from '@swefarm/testkit';
 import { nextState } from '@swefarm/worker/test/simulated.ts';
 
-/** Medians of log-normal draws, with the standard deviation of the logarithm; tokens, seconds. */
+/** Log-normal distributions in tokens or seconds: the median, and the standard deviation of the logarithm. */
 const SHAPE = {
   turns: { median: 30, sigma: 0.5, least: 3, most: 100 },
   first_prompt: { median: 4_000, sigma: 0.4, least: 1_500, most: 16_000 },
@@ -18,7 +18,7 @@ const SHAPE = {
 } as const;
 const POLL_MS = 2_000;
 
-/** `off`: all rollouts play at once. A number: so many play. `auto`: the controller decides. */
+/** `off`: all rollouts play at once. A number: at most this many play. `auto`: the controller decides. */
 export type Mode = 'off' | 'auto' | number;
 export type Simulated = { seconds: number; most_playing: number } & EngineStats;
 
@@ -48,7 +48,7 @@ export function simulate(options: EngineOptions, rollouts: readonly Rollout[], m
   const timers: { at: number; run: () => void }[] = [];
   const waiting = [...rollouts];
   const playing: string[] = [];
-  /** Turns of suspended rollouts. */
+  /** Functions that start the next turn of suspended rollouts. */
   const suspended = new Map<string, () => void>();
   let now = 0;
   let mostPlaying = 0;

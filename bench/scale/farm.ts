@@ -91,7 +91,7 @@ export function instancesOf(name: string, count: number): Instance[] {
   );
 }
 
-/** @param admission the limit of rollouts that play at once; null: none */
+/** @param admission maximum number of rollouts that play at once; null: no limit */
 export function recordOf(instances: Instance[], admission: number | null = null): RunRecord {
   const dataset = { path: 'bench', sha256: newId(), instances };
   const flags = {

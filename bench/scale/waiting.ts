@@ -1,4 +1,4 @@
-/** Rollouts beyond the limit of their policy: what they cost Redis while they wait, and how soon a freed place is used. */
+/** Measures rollouts beyond the limit of their policy: the load of Redis while they wait, and the delay until a freed slot is used. */
 import { makespan, submit } from '@swefarm/runs';
 import { sleep } from '@swefarm/shared';
 import { until } from '@swefarm/testkit';
@@ -11,16 +11,16 @@ import { collect, GROUP, instancesOf, onceEach, recordOf, type SimulatedFarm } f
 export type WaitingPart = {
   rollouts: number;
   limit: number;
-  /** Until all but `limit` rollouts wait. */
+  /** Time until all rollouts but `limit` wait. */
   settled_seconds: number;
-  /** Of the whole farm, per second, while the rollouts wait, less what idle nodes cost. */
+  /** Load per second of the whole farm while the rollouts wait, minus the load of idle nodes. */
   waiting: Load;
-  /** Seconds of a step of short rollouts under the limit, and those of the same order if a freed place were used at once. */
+  /** Duration of a step of short rollouts under the limit, and its duration if each freed slot were used at once (same order). */
   step_seconds: number;
   ideal_seconds: number;
 };
 
-/** Durations of the rollouts of the step are divided by this, so that places are freed often. */
+/** The durations of the step's rollouts are divided by this number, so that slots are freed often. */
 const COMPRESS = 120;
 
 export async function waitForPolicy(

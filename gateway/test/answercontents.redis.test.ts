@@ -1,4 +1,4 @@
-/** What answers contain on request: masks of overlong rollouts, and experts. */
+/** Tests optional contents of answers: masks of overlong rollouts, and experts. */
 import { type Farm, type Result, Secret, type Trajectory } from '@swefarm/shared';
 import { madeTrajectory } from '@swefarm/testkit';
 import { commitRollout } from '@swefarm/trajectories/test/commitrollout.ts';
@@ -33,7 +33,7 @@ const answerTo = async (farm: Farm, asked: Promise<Response>, over: Partial<Resu
   return (await (await asked).json()) as Reply;
 };
 
-test('a rollout that a token limit cut is judged, and masked if row or entry ask for it', async () => {
+test('an overlong rollout is judged, and masked if the row or entry asks for it', async () => {
   const gateway_callers = await callersFile({ masking: 'mask_overlong: true' });
   const { url, farm } = await testGateway({ gateway_callers, gateway_token: new Secret('own') });
   const masks = async (token: string, over: object, exit_status: Result['exit_status']) => {
@@ -56,7 +56,7 @@ test('a rollout that a token limit cut is judged, and masked if row or entry ask
   expect(await masks('token-of-masking', { mask_overlong: false }, 'context_limit')).toBe(false);
 });
 
-test('experts are in answers on request, or if the run requires them', async () => {
+test('answers contain experts if the request or the run asks for them', async () => {
   const { url, farm } = await testGateway();
   const hasExperts = ({ response }: Reply) => response.output.filter((item) => item.routed_experts).length;
   const unasked = await answerTo(farm, post(url, row({ _rowidx: 0 })));

@@ -1,4 +1,4 @@
-/** Rows whose rollouts have policies of their own. */
+/** Tests rows that name a policy for their own rollout. */
 import { Secret } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import { ask, testGateway } from './gateway.ts';
@@ -31,13 +31,13 @@ test('rows with endpoints, headers and fields of their own share a run', async (
     needs: 4,
     policy: { headers: { 'X-Session-ID': 'a' }, extra_body: { cache_salt: 's1' }, api_key_ref: null },
   });
-  // The operator's key goes only to origins that the operator names.
+  // The operator's key is sent only to origins that the operator names.
   const same = queued.find(({ policy }) => policy?.urls?.[0] === 'http://127.0.0.1:9/v1');
   expect((await farm.secrets.get(same?.policy?.api_key_ref ?? ''))?.origins).toEqual(['http://127.0.0.1:9']);
   const [run] = await farm.runs.list();
   expect(run?.policy).toMatchObject({ ...OPERATOR.policy, headers: {} });
 
-  // A job that the queue lost is made again from the records.
+  // Lost jobs are made again from the records.
   const ids = await farm.groups.open(run?.run_id ?? '');
   await farm.jobs.drop(ids);
   if (run) await farm.jobs.enqueue(run, ids);
@@ -58,7 +58,7 @@ test('a rollout that replaces a failed one has the same policy', async () => {
   expect(seen).toEqual([{ 'x-smg-routing-key': 'k' }, { 'x-smg-routing-key': 'k' }]);
 });
 
-test('without endpoints of the operator, the first row gives those of the run', async () => {
+test('the first row gives the run its endpoints if the operator names none', async () => {
   const { url, farm } = await testGateway();
   const policy = (port: number) => ({ urls: `http://127.0.0.1:${port}/v1`, model: 'lora-v3', version: '3' });
   const asked = [9, 10].map((port, index) =>
@@ -72,7 +72,7 @@ test('without endpoints of the operator, the first row gives those of the run', 
   );
   const runs = await farm.runs.list();
   expect(runs).toMatchObject([{ policy: { model: 'lora-v3', version: '3' } }]);
-  // A row without endpoints has none, although it names the same model.
+  // A row that names only the same model has no endpoints.
   const named = { policy: { model: 'lora-v3', version: '3' }, policy_api_key: 'row-key' };
   const refused = await post(url, row({ ...bare, ...named, _ng_rollout_index: 2 }));
   expect([refused.status, await refused.text()]).toEqual([422, expect.stringContaining('policy_base_url')]);
@@ -81,7 +81,7 @@ test('without endpoints of the operator, the first row gives those of the run', 
   await Promise.all(asked);
 });
 
-test('samples asked for one at a time share a run, whatever their endpoints, headers and fields', async () => {
+test('single samples with different endpoints, headers and fields share a run', async () => {
   const { url, farm } = await testGateway({ policy_api_key: new Secret('operators-key') }, OPERATOR);
   const sample = (request_id: string, policy: object) =>
     ask(`${url}/v1/rollouts`, 'POST', { request_id, instance: INSTANCE, run: { policy }, wait_seconds: 0 });

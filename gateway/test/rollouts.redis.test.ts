@@ -1,4 +1,4 @@
-/** `POST /v1/rollouts` and the samples of rollouts, as the Python client asks for them. */
+/** Tests `POST /v1/rollouts` and the samples of rollouts, with the requests of the Python client. */
 import { until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { ask, testGateway } from './gateway.ts';
@@ -18,7 +18,7 @@ const ints = (text: string): number[] => {
   return Array.from({ length: bytes.length / 4 }, (_, at) => bytes.readInt32LE(at * 4));
 };
 
-test('a repeated request is one rollout, and its answer has the ids that were stored', async () => {
+test('repeated requests share one rollout, whose answer has the stored ids', async () => {
   const { url, farm } = await testGateway();
   const rest = gate();
   const player = startPlayer(farm, rest.resolved);
@@ -49,7 +49,7 @@ test('a repeated request is one rollout, and its answer has the ids that were st
   expect(player.seen).toHaveLength(1);
 });
 
-test('another id is another rollout, and a failed one says why', async () => {
+test('another request id starts another rollout, and a failed one says why', async () => {
   const { url, farm } = await testGateway();
   startPlayer(farm, (nth) => (nth === 0 ? failed('policy_unreachable') : judged(0)));
   const lost = (await ask(`${url}/v1/rollouts`, 'POST', request({ wait_seconds: 60 }))).body;
@@ -63,7 +63,7 @@ test('another id is another rollout, and a failed one says why', async () => {
   expect((await ask(`${url}/v1/rollouts`, 'POST', request({ wait_seconds: 60 }))).body).toEqual(lost);
 });
 
-test('a rollout whose caller does not come back is cancelled after the grace', async () => {
+test('a rollout is cancelled after the grace if its caller stays away', async () => {
   const { url, farm } = await testGateway({ gateway_collector_grace_seconds: 0.3 });
   const never = gate();
   const player = startPlayer(farm, never.resolved);
@@ -80,7 +80,7 @@ test('a rollout whose caller does not come back is cancelled after the grace', a
   never.open();
 });
 
-test('the id of a cancelled rollout is free after its answer', async () => {
+test('the request id of a cancelled rollout can be used again after its answer', async () => {
   const { url, farm } = await testGateway();
   startPlayer(farm, (nth) => (nth === 0 ? CANCELLED : judged(1)));
   const ended = (await ask(`${url}/v1/rollouts`, 'POST', request({ wait_seconds: 60 }))).body;
@@ -91,7 +91,7 @@ test('the id of a cancelled rollout is free after its answer', async () => {
   });
 });
 
-test('settings and instances that cannot be played are refused with their fields', async () => {
+test('unplayable settings and instances are refused with the name of the field', async () => {
   const { url } = await testGateway();
   const refused = async (over: object) => {
     const { status, body } = await ask(`${url}/v1/rollouts`, 'POST', request(over));

@@ -1,4 +1,4 @@
-/** A caller that does not read Gym's record of the conversation. */
+/** Tests callers that do not read Gym's record of the conversation. */
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

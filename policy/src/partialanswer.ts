@@ -25,7 +25,7 @@ export class PartialAnswer {
     return this.#ids;
   }
 
-  /** Returns all received tokens, with those of a stream that is not over. */
+  /** Returns all received tokens, including those of an unfinished stream (`part`). */
   with(part: PartialCompletion | null): PartialCompletion {
     const [text, ids, logProbs] = [this.#texts.join(''), this.#ids, this.#logProbs];
     if (part === null) return { text, ids, logProbs };

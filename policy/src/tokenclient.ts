@@ -41,7 +41,7 @@ export function createTokenTurns(
   const fold = createSystemFolder(renderer);
   return {
     sampling,
-    /** Whether requests have `stop` texts. If so, the end of an answer is unknown. */
+    /** Whether requests have `stop` texts, which make the end of an answer unknown. */
     hasStop: effectiveSampling(initial).stop !== undefined,
     canContinue: canContinue(initial),
     config: () => ({ ...config, model: model() }),
@@ -69,12 +69,12 @@ export function createTokenTurns(
   };
 }
 
-/** Fields of vLLM and SGLang by which a grammar limits the answer. */
+/** Request fields by which a grammar of vLLM or SGLang restricts the answer. */
 const GRAMMAR = /^(?:guided_.+|structured_outputs|response_format|json_schema|regex|ebnf|structural_tag)$/;
 
 /**
- * Returns whether the rest of an answer is sampled like the whole one if the prompt ends with the received part. It is not with a `stop` text,
- * which may begin in that part, and where the server counts only tokens of the answer: for these penalties, and in a grammar.
+ * Returns whether an interrupted answer may be continued: the server must sample the rest as in one request, although the received part is now
+ * in the prompt. A `stop` text may begin in the received part. Presence and frequency penalties and grammars see only the answer's own tokens.
  */
 function canContinue(config: PolicyConfig): boolean {
   const {

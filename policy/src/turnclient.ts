@@ -5,7 +5,7 @@ import type { Continued, TurnPoint } from './endpoint/continued.ts';
 import type { Post } from './endpoint/post.ts';
 import type { ModelReply } from './endpoint/reply.ts';
 
-/** `prompt`: SHA-256 of the ids of the prompt. */
+/** Received part of an answer. `prompt`: SHA-256 of the prompt's ids. */
 export type BegunReply = PartialCompletion & { prompt: string };
 
 export type TurnOptions = {
@@ -33,11 +33,11 @@ export type TurnClient = {
   /** Returns the number of received tokens of the current answer, to measure speed. */
   generatedTokens(): number;
   /**
-   * Returns the usable received part of the current answer, which is empty if all tokens were damaged; null if no answer is requested, it is
-   * complete, or no client can continue it. Absent: never.
+   * Returns the received part of the current answer. The part is empty if its tokens are damaged. Returns null if no answer is in progress, or
+   * if no client can continue it. The method is absent in clients that never continue an answer.
    */
   begun?(): BegunReply | null;
-  /** Begins the next answer with a part that another client received. Returns false, and uses nothing, for another prompt. Throws as `ask`. */
+  /** Starts the next answer with a part that another client received. Returns false and ignores the part if the prompt differs. Throws as `ask`. */
   resume?(
     begun: BegunReply,
     messages: readonly Message[],

@@ -20,8 +20,8 @@ export const NO_LIMITS: TokenLimits = {
 };
 
 /**
- * Limits of a turn, and the id of the rollout, from which seeds are derived. `model` returns the model of the next request, because a trainer
- * may name one for each version; absent: the model of the configuration.
+ * Token limits of a turn, and the rollout id, from which seeds are derived. `model` returns the model of the next request: a trainer may name
+ * a model for each version. Without `model`, the configured model is used.
  */
 export type TurnLimits = { rolloutId: string; limits: TokenLimits; model?: () => string };
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# build.sh [FOLDER]: makes wheel and sdist of the Python package, with the version of the farm, in FOLDER (default: dist/ of the repository).
-# The build works on a copy, because setuptools writes beside the sources. Needs python3 and a package index.
+# build.sh [FOLDER]: builds wheel and sdist of the Python package with the farm's version in FOLDER (default: dist/ of the repository).
+# It builds from a copy, because setuptools writes next to the sources. Needs python3 and a package index.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=$(realpath -m "${1:-$here/../../dist}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check.sh [VENV]: builds the package, installs the wheel alone in a fresh environment, runs the unit tests with every Python from 3.10 to
-# 3.13 that is here (PATH or pyenv), and mypy --strict, pyright and ruff from PyPI in VENV (default: a temporary one).
+# check.sh [VENV]: builds the package and installs the wheel alone in a fresh environment. Runs the unit tests with every installed Python from
+# 3.10 to 3.13 (PATH or pyenv), and mypy --strict, pyright and ruff from PyPI in VENV (default: a temporary environment).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -18,7 +18,7 @@ print("wheel:", importlib.metadata.version("swefarm"))')
 tested=0
 for version in 3.10 3.11 3.12 3.13; do
   python=
-  # A shim of pyenv is on PATH for versions that are not selected, and fails.
+  # pyenv also puts shims of unselected versions on PATH. Such a shim fails.
   for found in "python$version" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/python; do
     if "$found" -c '' 2>/dev/null; then python=$found; fi
   done

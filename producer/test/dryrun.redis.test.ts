@@ -1,4 +1,4 @@
-/** `swefarm serve --replay` as a process: the real gateway, whose rollouts are stored ones with the faults of a script. */
+/** Tests `swefarm serve --replay` as a process: the real gateway with stored rollouts and a script of faults. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { post, type Reply, row } from '@swefarm/gateway/test/gym.ts';
@@ -63,7 +63,7 @@ async function startDryRun(script = '', ...more: string[]) {
     settings: object = {},
     instances: readonly unknown[] = INSTANCES,
   ) => (await json<{ run_id: string }>('POST', '/v1/runs', { instances, group_size, run: settings })).run_id;
-  /** Reads the ended groups until none can follow, in the order of their instances. */
+  /** Returns all groups of a run, which must end, in the order of their instances. */
   const groupsOf = async (runId: string): Promise<Group[]> => {
     const groups: Group[] = [];
     for (let after = '0'; ; ) {
@@ -79,7 +79,7 @@ async function startDryRun(script = '', ...more: string[]) {
 
 const TRAINING = { kind: 'training', policy: { require_tokens: true, version: 'step-9', model: 'm' } };
 
-test('a submitted run gets its groups from stored rollouts, marked as a dry run everywhere', async () => {
+test('a run gets groups of stored rollouts, and all records name the dry run', async () => {
   const { call, json, submit, groupsOf, folder, url } = await startDryRun();
   const runId = await submit(4, TRAINING);
   const groups = await groupsOf(runId);
@@ -121,7 +121,7 @@ test('a submitted run gets its groups from stored rollouts, marked as a dry run 
   expect(exported).toMatchObject(exited(2, /8 of a dry run, which no model sampled/));
 });
 
-test('the script fails, cancels, changes and withholds rollouts, each as it says', async () => {
+test('the script can fail, cancel, change and withhold rollouts', async () => {
   const { json, submit, groupsOf } = await startDryRun(`
     concurrency: 1
     version: step-8
@@ -172,7 +172,7 @@ test('the script fails, cancels, changes and withholds rollouts, each as it says
   ]);
 });
 
-test('a session gets the stored outputs in order, and the stored verdict', async () => {
+test('a session gets the stored outputs in order, then the stored verdict', async () => {
   const { json } = await startDryRun('', '--replay-any');
   const { session_id: id } = await json<{ session_id: string }>('POST', '/v1/sessions', {
     ...{ request_id: 'one', instance_id: 'z__z-9', inputs: 'all' },
@@ -217,7 +217,7 @@ http:
   - {route: /v1/runs, repeat: true, chance: 0.5}
 `;
 
-test(`${CALLS} calls under faults: each gets one rollout, and each rollout has one result`, async () => {
+test(`${CALLS} calls under faults get one rollout each, with one result`, async () => {
   const { url, json } = await startDryRun(FAULTS);
   let broken = 0;
   let refused = 0;
@@ -272,7 +272,7 @@ test(`${CALLS} calls under faults: each gets one rollout, and each rollout has o
   }
   expect(runs.every(({ dry_run }) => dry_run)).toBe(true);
   for (const { rollout_id } of replies) expect(results.has(rollout_id)).toBe(true);
-  // A call whose rollout failed gets 503, and another rollout when it is repeated.
+  // A call whose rollout fails gets 503. When the call is repeated, it gets another rollout.
   const failed = [...results.values()].filter((text) => text.includes('"outcome":"failed"'));
   expect(failed.length).toBeGreaterThan(0);
   expect(results.size).toBe(CALLS + failed.length);

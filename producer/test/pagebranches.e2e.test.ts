@@ -1,4 +1,4 @@
-/** Tests the tree of branches of the page in a real Chromium, over a farm and over a file. */
+/** Tests the tree of branches on the page in a real Chromium, over a farm and over an output file. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { testFarm, testFolder } from '@swefarm/runs/test/farm.ts';
@@ -10,7 +10,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { gatewayOver, openPage, TOKEN } from './browser.ts';
 import { start } from './cli.ts';
 
-/** Stores a run of branches with these rewards; null: a rollout without result. */
+/** Stores a run of branches with the given rewards; null: a rollout without a result. */
 async function branch(farm: Farm, record: RunRecord, of: string, turn: number, rewards: (number | null)[]) {
   const { instanceId: instance_id } = parseRolloutId(of);
   const instance = await farm.runs.getInstance(record.run_id, instance_id);
@@ -28,7 +28,7 @@ async function branch(farm: Farm, record: RunRecord, of: string, turn: number, r
   return { run, results };
 }
 
-test('branches are a tree below their parents, with the mean reward behind each turn', {
+test('branches form a tree, with the mean reward behind each turn', {
   timeout: 120_000,
 }, async () => {
   const farm = await testFarm();
@@ -62,7 +62,7 @@ test('branches are a tree below their parents, with the mean reward behind each 
   await page.goto(`${url}/ui/#/run/${nested.run.run_id}/groups`);
   await page.getByText('behind turn 7').waitFor();
 
-  // The same over a file.
+  // The page over a file shows the same tree.
   const results = await Promise.all(made.rollouts.map((id) => farm.results.get(id)));
   const whole = [
     ...results.flatMap((one) => one ?? []),

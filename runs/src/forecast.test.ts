@@ -74,7 +74,7 @@ test('a forecast without workers has no time, and one without history has no tok
   expect(await of(farmOf({}, null))).toMatchObject({ unknown: 1, seconds: null, tokens: null });
 });
 
-test('a call that takes long is queued before others, a bounded number', async () => {
+test('a slow call is queued before a bounded number of other calls', async () => {
   const farm = asFarm(farmOf({ short: history(1), long: history(300), usual: history(30) }, history(30)));
   const leads = ['short', 'usual', 'new', 'long'].map((id) => leadOf(farm, bareRun(), named(id)));
   expect(await Promise.all(leads)).toEqual([-512, 0, 0, 512]);
@@ -98,7 +98,7 @@ test('equal seeds draw equal numbers of a standard normal distribution', () => {
   expect(Math.abs(first.reduce((sum, one) => sum + one * one, 0) / first.length - 1)).toBeLessThan(0.05);
 });
 
-test('groups of draws are queued longest first, also those that are drawn later', async () => {
+test('groups of draws are queued longest first, even if they are drawn later', async () => {
   const known = await farmOf({ short: history(1), long: history(300) }, history(30)).history.read();
   const ids = ['short', 'new', 'other', 'long'];
   const draws = ids.map((instance_id, sequence) => ({

@@ -20,7 +20,7 @@ const SEED = 1;
 const RUNS = 200;
 const MOST_SIMULATED = 400_000;
 const [LOW, HIGH] = [0.05, 0.95];
-/** Number of waiting rollouts before which one is queued that is expected to take twice as long as others; also the maximum. */
+/** Number of waiting rollouts that a rollout may overtake: this many if it is expected to take twice as long, and never more. */
 const LEAD = 512;
 
 type Named = Pick<Instance, 'instance_id' | 'family'>;
@@ -50,7 +50,7 @@ export function longestFirst<T extends Named>(instances: readonly T[], known: Kn
 
 /**
  * Returns the instances in the order in which `record.order` queues them.
- * @param known their history; absent: is read
+ * @param known history of the instances; absent: the function reads it
  * @throws UnusableError of Redis
  */
 export async function inOrder<T extends Named>(
@@ -82,7 +82,7 @@ export async function leadOf(
 
 /**
  * Forecasts a run from the history of its instances and the live workers; undefined: the run draws its instances while it works. Assumes
- * that all slots of workers that claim are free for this run, and that the policy admits all rollouts.
+ * that all slots of claiming workers are free for this run, and that the policy admits all rollouts.
  * @throws UnusableError of Redis
  */
 export async function forecastRun(
@@ -114,8 +114,8 @@ export async function forecastRun(
 }
 
 /**
- * Returns the draws of a run with their places in the queue: a group is queued behind the first groups that are expected to take longer, also
- * when it is drawn later. @param opened number of groups that are open from the start
+ * Returns the draws of a run with their positions in the queue. A group is queued behind the first groups that are expected to take longer,
+ * even if it is drawn later. @param opened number of groups that are open from the start
  */
 export function placedDraws(
   draws: readonly Draw[],

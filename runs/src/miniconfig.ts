@@ -1,11 +1,11 @@
-/** Reads configurations of mini-swe-agent, version 1 or 2: texts and limits become settings of the run; the rest is named, not read. */
+/** Reads configurations of mini-swe-agent 1 and 2. Texts and limits become settings of the run; other keys are reported as unread. */
 import { readFileSync } from 'node:fs';
 import { parseYaml, UsageError } from '@swefarm/shared';
 import { flagName, RUN_FLAGS } from './flags.ts';
 import { listedSets, SET_FILE } from './setnames.ts';
 import { asTree, type SettingsTree } from './settingstree.ts';
 
-/** Settings of the section `agent` by the keys of mini-swe-agent; there 0 is no limit. */
+/** Section and key of mini-swe-agent for each setting of the run. In mini-swe-agent 0 means no limit. */
 const LIMITS = [
   ['agent', 'step_limit', 'step_limit'],
   ['agent', 'wall_time_limit_seconds', 'time_limit'],
@@ -19,7 +19,7 @@ type MiniFile = { path: string; limits: Partial<Record<Limit, unknown>>; unread:
 
 const isMiniSweAgent = (tree: SettingsTree): boolean => asTree(tree.agent).system_template !== undefined;
 
-/** Returns the texts as a prompt set; a tree of another form as it is. */
+/** Converts the templates of mini-swe-agent to a prompt set. Returns a tree of another form unchanged. */
 export function fromMiniSweAgent(tree: SettingsTree): SettingsTree {
   if (!isMiniSweAgent(tree)) return tree;
   const agent = asTree(tree.agent);
@@ -38,7 +38,7 @@ export function fromMiniSweAgent(tree: SettingsTree): SettingsTree {
   };
 }
 
-/** Returns the limits of the files of `--prompts`. Throws UsageError if files have different ones and `agent` does not decide. */
+/** Returns the limits of the files of `--prompts`. Throws UsageError if files have different limits and `agent` sets none. */
 export function limitsOfMini(agent: SettingsTree): SettingsTree {
   const found: SettingsTree = {};
   for (const { path, limits } of miniFilesOf(agent.prompts))
@@ -53,7 +53,7 @@ export function limitsOfMini(agent: SettingsTree): SettingsTree {
   return found;
 }
 
-/** Returns a line for each file of mini-swe-agent in `--prompts`: the settings that apply, and those that are not read. */
+/** Returns a line for each mini-swe-agent file in `--prompts`: the applied settings, and the keys that are not read. */
 export function notesOnMini(agent: SettingsTree): string[] {
   return miniFilesOf(agent.prompts).map(({ path, limits, unread }) => {
     const applied = Object.entries(limits).map(([limit, value]) =>

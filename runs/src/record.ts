@@ -109,7 +109,7 @@ export function recordFromSettings(
 
 /**
  * Returns the level that a worker must understand: workers of level 1 know neither these agents nor these limits, and workers of level 2
- * neither sets nor feedback on submits nor weights of rewards nor draws of groups, and workers of level 3 no headers of a policy.
+ * know neither sets nor feedback on submits nor weights of rewards nor draws of groups. Workers of level 3 know no headers of a policy.
  */
 function levelOf(
   { type, answer_limit: answers, cost_limit: cost, ...agent }: SettingsTree,

@@ -132,7 +132,7 @@ describe('limits of mini-swe-agent', () => {
       name,
       `agent: {system_template: s, instance_template: i, ${more}}\nenvironment: {timeout: 30, cwd: /x}\n`,
     );
-  test('they are those of the run, unless it has its own; the rest is named', () => {
+  test('the run uses them unless it sets its own, and other keys are named', () => {
     const prompts = mini('m.yaml', 'step_limit: 70, cost_limit: 3., wall_time_limit_seconds: 0');
     expect(withSets({ prompts }, [])).toMatchObject({ step_limit: 70, step_timeout: 30 });
     const agent = { prompts: `${prompts}=0.5`, step_limit: 9 };

@@ -50,7 +50,7 @@ const PROMPTS: Kind<PromptSet> = {
   check: ({ templates, engine }, where) => checkTemplates(`${where}: templates`, templates, engine),
 };
 
-/** Names of the sets in a folder of this package, and their parsed files by path, which do not change while the process runs. */
+/** Names of the sets in a folder of this package, and their parsed files by path. Neither changes while the process runs. */
 const folders = new Map<string, string[]>();
 const trees = new Map<string, unknown>();
 
@@ -203,7 +203,7 @@ function parseSet<T>(tree: unknown, where: string, kind: Kind<T>): T {
   throw new UsageError(`${where}: ${problems.join('; ')} (fields: docs/prompts.md)`);
 }
 
-/** In YAML `{description: a, b}` has a key `b` without a value, which the model would see in place of the text. */
+/** In YAML, `{description: a, b}` has a key `b` without a value. The model would see this key instead of the text `a, b`. */
 function checkArguments(where: string, properties: Toolset['tools'][number]['parameters']['properties']) {
   for (const [name, schema] of Object.entries(properties)) {
     const empty = Object.entries(schema).find(([, value]) => value === null);

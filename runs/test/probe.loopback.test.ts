@@ -31,7 +31,7 @@ test('a healthy endpoint offers a model, an answer and token ids', async () => {
   expect(found[2]).toBe('ok tokens: token ids and log-probabilities are offered');
 });
 
-/** A server of text completions alone, as a shim over a sampler is. `routes`: those that it serves. */
+/** A server with only text completions, such as a shim over a sampler. `routes`: the routes that it serves. */
 async function completionsOnly(routes: readonly string[], choice: object = {}): Promise<string> {
   const all = { token_ids: [5], logprobs: { token_logprobs: [-0.5] } };
   const answers: Record<string, object> = {
@@ -49,7 +49,7 @@ async function completionsOnly(routes: readonly string[], choice: object = {}): 
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
 }
 
-test('the routes that the token mode uses are tried, and no other', async () => {
+test('token mode tries the routes that it uses, and no others', async () => {
   const routes = ['/v1/models', '/v1/completions', '/tokenize'];
   const options = { model: 'm', apiKey: null, signal: new AbortController().signal };
   const found = async (url: string, token_mode: 'token-in' | 'text', tokenizer: string | null = null) =>

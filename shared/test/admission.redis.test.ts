@@ -83,19 +83,19 @@ test('a lower limit suspends the rollouts that were admitted last, and they play
   expect(permissions).toEqual(['play', 'play', 'suspended', 'wait', 'wait']);
 });
 
-test('a free slot goes to a waiting rollout of no worker, whose job must be made due', async () => {
+test('a free slot goes to a waiting rollout, also without a worker', async () => {
   await using farm = await testFarm();
   await farm.admissions.setState('p', state(1));
   const ask = (...of: ReturnType<typeof member>[]) => farm.admissions.exchange('p', of, 0);
   await ask(member('a'), member('late', false, 9), member('early', false, 3));
   await farm.admissions.leave('p', ['a']);
   expect(await ask()).toMatchObject({ playing: 1, waiting: 1, called: ['early'] });
-  // Its slot is reserved until a worker claims its job, and is asked for once.
+  // The slot is reserved until a worker claims the job. `called` names the rollout only once.
   expect(await ask(member('new', false, 1))).toMatchObject({ permissions: ['wait'], called: [] });
   expect(await ask(member('early', false, 3))).toMatchObject({ permissions: ['play'], called: [] });
 });
 
-test('an admitted rollout that has not started waits again when the limit falls', async () => {
+test('an admitted rollout that has not started waits again if the limit falls', async () => {
   await using farm = await testFarm();
   await farm.admissions.setState('p', state(2));
   await farm.admissions.exchange('p', [member('a'), member('b')], 0);
@@ -104,7 +104,7 @@ test('an admitted rollout that has not started waits again when the limit falls'
   expect(next).toMatchObject({ playing: 1, waiting: 1, permissions: ['play', 'wait'] });
 });
 
-test('rollouts of a dead worker free their slots; one that played on returns', async () => {
+test('rollouts of a dead worker free their slots, and may return', async () => {
   const config = testConfig();
   await using farm = await openFarm(config, 'producer');
   const send = rawRedis(farm);

@@ -45,7 +45,7 @@ export const testRun = bareRun;
 export const testInstance = (instance_id = 'a__b.c-1'): Instance =>
   bareInstance({ instance_id, problem_statement: 'ü '.repeat(2000) });
 
-/** Opens a farm, until the test ends, with a run of one instance. `id`: id of a rollout. */
+/** Opens a farm with a run of one instance, until the test ends. `id`: id of a rollout. */
 export async function openRun(change: Partial<RunRecord> = {}) {
   const farm = await testFarm();
   onTestFinished(() => farm[Symbol.asyncDispose]());

@@ -145,7 +145,7 @@ test('a usable result counts in the pass rates of its instance, by policy versio
   expect(await keysOf(config)).toContain('passes:main:custom');
 });
 
-test('groups of draws are queued by their sequences, not by the order of the draws', async () => {
+test('groups of draws are queued by sequence, not in the order of draws', async () => {
   await using farm = await testFarm();
   const dataset = { path: 'rows', sha256: 'ab', instances: 2 };
   const run = testRun({ group_size: 2, dataset, policy, until });

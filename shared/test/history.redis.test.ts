@@ -21,7 +21,7 @@ const readOf = async (farm: Farm, agent: ReturnType<typeof testRun>['agent'], in
   return { own: of.get(instance_id) ?? null, prior: prior(family) };
 };
 
-test('commits keep mean and variance of an instance, each result once', async () => {
+test('commits update mean and variance of an instance, once for each result', async () => {
   const { farm, run, read } = await begin();
   await using _farm = farm;
   expect(await read(ITEM)).toEqual({ own: null, prior: null });

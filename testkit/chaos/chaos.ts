@@ -38,9 +38,9 @@ export type ChaosReport = {
   results: Record<string, number>;
   /** Number of failed results, by class of the failure. */
   failures: Record<string, number>;
-  /** Rollouts whose last attempt continued recorded turns, continued an interrupted answer, or began anew because a replay differed. */
+  /** Numbers of rollouts whose last attempt continued turns, continued an interrupted answer, or began anew after a replay that differed. */
   replays: { turns: number; answers: number; differed: number };
-  /** Tokens that the policy streamed for each token of a result. */
+  /** Tokens that the policy streamed, divided by the tokens in results. */
   sampled_per_token: number | null;
   recovery_seconds: { p50: number | null; p95: number | null; slowest: string | null };
   redis_bytes: { base: number; end: number };

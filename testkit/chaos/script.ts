@@ -88,7 +88,7 @@ export const CALLED: ReadonlyMap<string, Act> = new Map([
 export function chaosScript(delayMs: number): ScriptInput {
   const called = [...CALLED].map(([instance, { turns }]) => ({ instance, variants: [turns] }));
   return {
-    // A part of the answers is interrupted in the middle of its stream.
+    // Some of the answers break off in the middle of their stream.
     delay: { fixed_ms: delayMs / 2, event_ms: delayMs / 20 },
     conversations: [...called, { variants: ACTS.map(({ turns }) => turns) }],
   };

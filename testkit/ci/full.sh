@@ -27,14 +27,14 @@ step 'what editable installations write' node grading/test/editable/run.ts
 step 'verl 0.9.1: tools, agent loop, estimator, a killed trainer' \
   node testkit/clients/verl/run.ts --venv "$venvs/verl"
 
-trainers() { # slime is in no package index
+trainers() { # slime comes from a checkout, because no package index has it
   local slime=.swefarm/cache/slime
   [ -e "$slime" ] || git clone -q --depth 1 https://github.com/THUDM/slime "$slime" || true
   bash testkit/clients/trainers/run.sh "$venvs/trainers" "$PWD/$slime"
 }
 step 'TRL 1.16.0, SkyRL 0.4.0, verl 0.9.1 and slime take samples under ten faults' trainers
 
-learning() { # learning OPTION...: with the farm that the trainer starts
+learning() { # learning OPTION...: the trainer starts its own farm
   node testkit/clients/train/run.ts --venv "$venvs/trainers" "$@"
 }
 step 'a model learns on a farm: plain PyTorch, three seeds, advantages by lot, a spoiled token id' learning --seed 0 --seed 1 --seed 2

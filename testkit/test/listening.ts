@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http';
 import { onTestFinished } from 'vitest';
 import { listen } from '../src/listen.ts';
 
-/** Starts an HTTP server that runs until the test ends, on the loopback or on a unix socket. Returns its URL or the socket. */
+/** Starts an HTTP server on the loopback or a unix socket until the test ends. Returns its URL or the socket's path. */
 export async function listening(handle: RequestListener, socketPath?: string): Promise<string> {
   const server = createServer(handle);
   onTestFinished(() => {

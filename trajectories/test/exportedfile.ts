@@ -1,4 +1,4 @@
-/** Exports a rollout to a file of a temporary folder, and reads its rows. */
+/** Exports a rollout to a file in a temporary folder, and reads its rows. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ArtifactContent, Result } from '@swefarm/shared';
@@ -12,7 +12,7 @@ import { BRANCHED, trajectoryOfLines } from './lines.ts';
 const trajectory = trajectoryOfLines(BRANCHED);
 const content = { trajectory, patch: 'p', report: null, test_log: null } as unknown as ArtifactContent;
 
-/** Exports a rollout with several lines; returns the path of the export. */
+/** Exports a rollout with several lines. Returns the path of the export. */
 export async function exportedFile(
   format: string,
   result: Result,

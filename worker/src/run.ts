@@ -30,7 +30,7 @@ import { runRollout } from './rollout/rollout.ts';
 import { startThreads } from './threads/pool.ts';
 
 /**
- * Runs until `stop` aborts or the worker is idle for too long, then drains. `play`: how rollouts are run. Throws UnusableError when Redis or
+ * Runs until `stop` aborts or the worker is idle for too long, then drains. `play`: runs one rollout. Throws UnusableError when Redis or the
  * runtime is unusable.
  */
 export async function runWorker(

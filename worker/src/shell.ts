@@ -39,7 +39,7 @@ class Reached extends Error {}
 
 /**
  * @param path file of `swefarm shell`
- * @param command run alone; null: a terminal, or without one the lines of the standard input
+ * @param command runs alone; null: opens a terminal, or executes the lines of the standard input if there is no terminal
  * @returns the exit code of the command, or 0
  * @throws UnusableError `replay_differs` if the sandbox is not as it was, or no runtime is usable
  */
@@ -117,7 +117,7 @@ async function replay(
   }
 }
 
-/** Returns false if this process has no terminal, or the image no program that makes one. */
+/** Runs a terminal. Returns false if this process has no terminal, or if the image has no program that makes one. */
 async function showTerminal(container: Container, activate: string, signal: AbortSignal): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) return false;
   if (!(await hasTerminal(container, signal))) {

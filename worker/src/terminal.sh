@@ -1,4 +1,4 @@
-# An interactive bash on a pseudo terminal: $1 activates the environment, $2 is the folder, $3 a file for the process id, $4 and $5
+# Starts an interactive bash on a pseudo terminal. $1 activates the environment, $2 is the folder, $3 a file for the process id, $4 and $5
 # rows and columns. The image needs python3 or script; without them the exit code is 79.
 cd -- "$2" || exit
 eval "$1"

@@ -3,7 +3,7 @@ import type { Container } from '@swefarm/sandbox';
 import { expect, test } from 'vitest';
 import { openTerminal } from './terminal.ts';
 
-test('the end of a shell resets the screen, and answers of the screen go nowhere', async () => {
+test('a closed shell resets the screen, and answers of the terminal are discarded', async () => {
   const [input, output, inner] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const typed = new PassThrough();
   let shown = '';
@@ -20,7 +20,7 @@ test('the end of a shell resets the screen, and answers of the screen go nowhere
   const over = openTerminal(container, ':', screen, new AbortController().signal);
   input.write('ls\r');
   await expect.poll(() => typed.read()?.toString()).toBe('ls\r');
-  // A program turns modes on, asks for the kind of the terminal, and is killed.
+  // The program turns modes on, queries the terminal, and is killed.
   inner.end('\x1b[?1049h\x1b[?1003h\x1b[?25l\x1b[c');
   await Promise.all([over, answered.promise]);
   for (const ended of [/\?1049l/, /\?1;.*1003;.*2004l/, /\?7;25h/, /\[0m$/]) expect(shown).toMatch(ended);

@@ -1,4 +1,4 @@
-/** A terminal in a sandbox: an interactive bash on a pseudo terminal inside, so that code inside never has the terminal of the person. */
+/** Opens an interactive bash on a pseudo terminal inside a sandbox, so that code in the sandbox never has the person's own terminal. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
@@ -9,15 +9,15 @@ const SCRIPT = readFileSync(new URL('./terminal.sh', import.meta.url), 'utf8');
 const RESIZE = 'stty rows "$2" cols "$3" <"/proc/$(cat "$1")/fd/0"';
 const RESIZE_MS = 5_000;
 /**
- * Ends what a program in the sandbox may have left on: the alternate screen, scroll margins, modes of keys, mouse, focus and paste, a hidden
- * cursor, line drawing, colours. The cursor is saved first, because leaving the alternate screen restores a saved cursor on both screens.
+ * Resets modes that a program in the sandbox may have left on: alternate screen, scroll margins, keys, mouse, focus, paste, hidden cursor, line
+ * drawing, colours. It saves the cursor first, because leaving the alternate screen restores a saved cursor on both screens.
  */
 const RESET =
   '\x1b7\x1b[?1049l\x1b7\x1b[r\x1b8\x1b[?1;1000;1002;1003;1004;1005;1006;1015;2004l\x1b>\x1b(B\x0f\x1b[?7;25h\x1b[0m';
-/** Time for which input is discarded: answers of the terminal to queries in the last output would be typed into the person's own shell. */
+/** Milliseconds of discarded input. The terminal's answers to the last queries would otherwise be typed into the person's own shell. */
 const DISCARD_MS = 300;
 
-/** The terminal of the person; `onResize` returns a function that ends the calls. */
+/** The terminal of the person. `onResize` returns a function that unsubscribes. */
 export type Screen = {
   input: Readable;
   output: Writable;
@@ -33,8 +33,8 @@ export async function hasTerminal(container: Container, signal: AbortSignal): Pr
 }
 
 /**
- * Resolves when the shell has ended. Bytes are passed as they are: a key such as Ctrl-C is a signal of the terminal inside, and the output of
- * the sandbox controls the screen, whose modes are reset at the end.
+ * Resolves when the shell ends. Passes all bytes unchanged: Ctrl-C becomes a signal in the sandbox, and output of the sandbox controls the
+ * screen. Resets the screen's modes at the end.
  */
 export async function openTerminal(
   container: Container,
@@ -48,7 +48,7 @@ export async function openTerminal(
   const stream = await container.open(argv, signal);
   const resize = async () => {
     const line = ['bash', '-c', RESIZE, 'bash', pidFile, ...sizes()];
-    // The shell may end meanwhile.
+    // The shell may end before this runs.
     await container.exec(line, { timeoutMs: RESIZE_MS, maxOutputBytes: 1024, signal }).catch(() => undefined);
   };
   const stop = screen.onResize(() => void resize());
@@ -69,11 +69,11 @@ export async function openTerminal(
   }
 }
 
-/** Returns the terminal of this process in raw mode, which disposing ends. Input and output must be a terminal. */
+/** Returns this process's terminal in raw mode; disposing it ends raw mode. Input and output must be a terminal. */
 export function ownScreen(): Screen & Disposable {
   const { stdin, stdout } = process;
   stdin.setRawMode(true);
-  // Node's raw mode still writes a carriage return before each line feed, which editors use to move down.
+  // Node's raw mode still writes a carriage return before each line feed. Editors use a line feed alone to move down.
   spawnSync('stty', ['-opost'], { stdio: ['inherit', 'ignore', 'ignore'] });
   return {
     input: stdin,

@@ -1,4 +1,4 @@
-/** Rollouts that wait for their policy: without a slot, a sandbox, a running clock, an attempt or a failure. */
+/** Tests that rollouts that wait for their policy use no slot, sandbox, clock, attempt or failure. */
 import {
   ADMISSION_WAIT_MS,
   AgentConfig,
@@ -36,7 +36,7 @@ afterAll(() => policy[Symbol.asyncDispose]());
 
 type Admitting = number | 'auto' | 'off';
 
-/** Submits a run of which `admission` rollouts play at once. */
+/** Submits a run of which at most `admission` rollouts play at once. */
 async function submitRun(farm: Farm, rollouts: number, admission: Admitting, timeLimit = 600) {
   const config = PolicyConfig.parse({ urls: [policy.url], model: 'scripted', admission });
   const agent = AgentConfig.parse({ time_limit: timeLimit });
@@ -47,7 +47,7 @@ async function submitRun(farm: Farm, rollouts: number, admission: Admitting, tim
   return { run, ids };
 }
 
-/** A run whose rollouts are all claimed by one worker with `slots` slots, of which `admission` play at once. */
+/** Starts a run on one worker with `slots` slots. At most `admission` of its rollouts play at once. */
 async function scene(rollouts: number, admission: Admitting, { timeLimit = 600, slots = rollouts } = {}) {
   const prefix = `{a-${newId()}}`;
   const { farm } = await openScene(prefix);
@@ -84,7 +84,7 @@ test('rollouts beyond the limit wait without a sandbox, and none needs a second 
   await expect.poll(at.pool, POLL).toEqual({ playing: 0, waiting: 0 });
 });
 
-test('rollouts that wait occupy no slot: those of another policy start at once', async () => {
+test('waiting rollouts occupy no slot, so those of another policy start at once', async () => {
   await policy.setFault({ kind: 'unavailable' });
   onTestFinished(() => policy.setFault());
   const at = await scene(8, 1, { slots: 2 });
@@ -97,16 +97,16 @@ test('rollouts that wait occupy no slot: those of another policy start at once',
   expect(attempts.reduce((sum, one) => sum + one)).toBe(1);
 });
 
-test('a freed slot lets a waiting rollout start long before the delay of its job', async () => {
+test('a freed slot starts a waiting rollout before the delay of its job ends', async () => {
   const from = performance.now();
   const at = await scene(6, 1, { slots: 3 });
   await expect.poll(async () => (await at.results()).length, POLL).toBe(6);
   expect(performance.now() - from).toBeLessThan(ADMISSION_WAIT_MS);
-  // Instance and index order the rollouts of a group.
+  // Rollouts of a group are ordered by instance and index.
   expect((await at.results()).map(({ rollout_id }) => rollout_id)).toEqual(at.ids.toSorted());
 });
 
-test('a waiting rollout is cancelled without a claim of its policy', async () => {
+test('a waiting rollout is cancelled without admission', async () => {
   const at = await scene(2, 1);
   await expect.poll(at.pool, POLL).toEqual({ playing: 1, waiting: 1 });
   const playing = at.node.active.ids();
@@ -118,7 +118,7 @@ test('a waiting rollout is cancelled without a claim of its policy', async () =>
     .toMatchObject({ outcome: 'cancelled', attempt: 1 });
 });
 
-test('rollouts of a paused run take no slot of their pool, also those that waited before', async () => {
+test('paused rollouts take no slot of their pool, even if they waited before', async () => {
   await policy.setFault({ kind: 'unavailable' });
   onTestFinished(() => policy.setFault());
   const at = await scene(3, 1);
@@ -141,7 +141,7 @@ test('rollouts of a paused run take no slot of their pool, also those that waite
 
 const poolName = (): string => new URL(policy.url).host;
 
-test('a job whose rollout plays at another worker takes nothing from its pool', async () => {
+test('a job whose rollout plays on another worker does not change its pool', async () => {
   const prefix = `{a-${newId()}}`;
   const { farm, deps } = await openScene(prefix);
   onTestFinished(() => farm[Symbol.asyncDispose]());

@@ -1,4 +1,4 @@
-/** Workers of a farm and of a dry run that share a Redis leave each other's rollouts in the queue. */
+/** Tests that workers of a farm and of a dry run on one Redis leave each other's rollouts in the queue. */
 import { loadConfig, openFarm } from '@swefarm/shared';
 import { bareInstance, bareRun, startRedis } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';

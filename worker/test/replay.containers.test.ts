@@ -123,7 +123,7 @@ async function rollout(at?: [turn: number, command: string], agent: object = {},
 const TREE =
   'find . -path ./.git -prune -o -type f -exec sha256sum {} + | sort | sha256sum; git status --short';
 
-test('8 branches behind turn 10 have its ids and tree, and not its tokens', async () => {
+test('8 branches behind turn 10 share its ids and tree, but count only own tokens', async () => {
   const at = await rollout([11, TREE]);
   await at.play();
   const first = await at.result();
@@ -206,7 +206,7 @@ test('a drained rollout of 40 turns goes on elsewhere without asking for a turn 
   expect((await at.stored()).map(({ attempt }) => attempt)).toEqual([2]);
 });
 
-test('an answer that two drains interrupt is continued, and none of its tokens is sampled twice', async () => {
+test('an answer interrupted by two drains samples no token twice', async () => {
   const thought = Array.from({ length: 300 }, (_, n) => `Step ${n} of a long thought.`).join(' ');
   const turns = [
     { command: 'date; echo 1 >a' },
@@ -237,13 +237,13 @@ test('an answer that two drains interrupt is continued, and none of its tokens i
   expect(turn?.tokens?.generation.subarray(0, received)).toEqual(begun?.ids);
   expect(turn?.tokens?.log_probs.subarray(0, received)).toEqual(begun?.log_probs);
   expect(turn?.spans?.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(turn?.tokens?.generation.length);
-  // The command ran once after the whole answer, and the answer counts the seconds of all attempts.
+  // The command ran once, after the complete answer. The answer's time includes all attempts.
   expect(trajectory?.messages[turn?.message ?? 0]?.content).toContain('Step 299');
   const { model = 0, agent = 0 } = result?.seconds ?? {};
   expect(turn?.model_seconds).toBeGreaterThan(2);
   expect(model).toBeGreaterThan(turn?.model_seconds ?? 0);
   expect(agent).toBeGreaterThanOrEqual(model);
-  // Tokens that were on their way when a connection was closed, at most.
+  // At most the tokens that were in transit when a connection closed.
   const sampled = before().streamed_tokens - (result?.tokens.completion ?? 0);
   expect(sampled).toBeLessThan(100);
 });

@@ -1,4 +1,4 @@
-/** A terminal in a sandbox, on real runtimes: keys, signals, the size of the window, and its end. */
+/** Tests a terminal in a sandbox on real runtimes: keys, signals, window size, and its end. */
 import { spawnSync } from 'node:child_process';
 import { PassThrough } from 'node:stream';
 import { hostRuntime } from '@swefarm/sandbox';
@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 const signal = new AbortController().signal;
 const owner = { farm: 'f', worker: 'w', pid: process.pid, pid_started: '0', rollout_id: 'r.i.0', attempt: 1 };
 
-/** On the runtime `host`, `script` makes the terminal: the small image of the others has python3 only. */
+/** On the runtime `host`, `script` makes the terminal. The small image of the other runtimes has only python3. */
 describe.each([...RUNTIMES, 'host'])('on %s', (name) => {
   const machine = useMachine(name === 'host' ? 'rootfs' : name);
 
@@ -55,11 +55,11 @@ describe.each([...RUNTIMES, 'host'])('on %s', (name) => {
     input.write('tty; stty size; echo $ACTIVE $TERM; env | grep -c __SF\r');
     await until(/\/dev\/pts\/\d+\r\n33 101\r\nyes xterm-256color\r\n0\r\n/);
     Object.assign(size, { rows: 44, columns: 120 });
-    // The size changes below a program that runs.
+    // The size changes while a program runs.
     input.write('until [ "$(stty size)" = "44 120" ]; do sleep 0.1; done; echo w"ide"\r');
     resized();
     await until('wide\r\n');
-    // Ctrl-C ends a command, and not the shell.
+    // Ctrl-C ends the command, but not the shell.
     input.write('echo w"ait"; sleep 1000\r');
     await until('wait\r\n');
     input.write('\u0003');

@@ -1,4 +1,4 @@
-/** Rollouts that continue others, as a tree below their parents, with the mean reward behind each turn. */
+/** Shows the branches of a rollout or a run as a tree, with the mean reward behind each turn. */
 import { mean } from '@swefarm/trajectories/tally';
 import { terminalSafe } from '@swefarm/trajectories/terminalsafe';
 import type { PageBranches } from '../../src/page/data.ts';
@@ -13,7 +13,7 @@ type Branch = PageBranches['branches'][number];
 /** Runs of branches by the rollout that they continue. */
 type Tree = ReadonlyMap<string, readonly Branch[]>;
 
-/** @param id of a run or a rollout; without branches nothing is shown */
+/** Shows nothing without branches. @param id id of a run or a rollout */
 export function Branches({ id }: { id: string }) {
   const { value } = useLoaded<PageBranches>(`branches/${encodeURIComponent(id)}`, () => AGAIN_MS);
   if (!value) return null;
@@ -59,7 +59,7 @@ const Below = ({ of, name, tree }: { of: string; name: string; tree: Tree }) => 
   </li>
 );
 
-/** The turns behind which a rollout is continued, in their order. */
+/** Shows the turns behind which a rollout is continued, in order. */
 function Points({ of, tree }: { of: string; tree: Tree }) {
   const points = [...Map.groupBy(tree.get(of) ?? [], ({ turn }) => turn)].sort(([a], [b]) => a - b);
   return (
@@ -113,7 +113,7 @@ function Point({ turn, runs, tree }: { turn: number; runs: readonly Branch[]; tr
   );
 }
 
-/** Returns the rollouts of a run of branches, also those without a result. */
+/** Returns all rollouts of a run of branches, including rollouts without a result. */
 function rolloutsOf({ run_id, instance_id, group_size, rollouts }: Branch) {
   const ended = new Map(rollouts.map((one) => [one.index, one]));
   const indices = new Set([...Array(group_size).keys(), ...ended.keys()]);

@@ -59,7 +59,7 @@ export function Chart(props: ChartProps) {
 
 function Plot({ title, unit, across, series, most, figure, tick, zoom, setZoom }: ChartProps) {
   const { drag, ...handlers } = useDrag(setZoom);
-  // Of zeros alone, the library makes an axis to 4, which is 400 % of a share.
+  // If all values are zero, the library draws an axis up to 4, which is 400 % for a share.
   const fitted = series.some(({ points }) => points.some(({ y }) => y)) ? 'auto' : 1;
   return (
     <LineChart

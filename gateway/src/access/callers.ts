@@ -36,7 +36,7 @@ export type Caller = {
   failures: FailureAnswer;
   /** Whether the caller's trainer excludes samples with `mask_sample`; null: `failures` decides. */
   honoursMask: boolean | null;
-  /** Whether answers mask rollouts that a token limit cut, unless the row decides. */
+  /** Whether answers mask rollouts that a token limit cut. A row may override it. */
   mask_overlong: boolean;
   /** Maximum time that a call waits, in seconds. */
   max_hold_seconds: number;

@@ -20,7 +20,7 @@ export type GatewayDeps = {
   instances?: ReadonlyMap<string, Instance>;
   rows?: RowOptions;
   health?: HealthRegistry;
-  /** Faults of a dry run. */
+  /** Script of the dry run; its HTTP faults apply. */
   faults?: DryRunScript;
 };
 

@@ -13,7 +13,7 @@ import type { CallerRun } from './openruns.ts';
 
 /**
  * Merges the settings of `serve`, of the caller and of the row. Later settings win, except that the row can only lower
- * `max_sequence_tokens`, and replaces a configured model only by `policy_model_name` or `policy.model`. The other fields of `policy` are no
+ * `max_sequence_tokens`, and replaces a configured model only by `policy_model_name` or `policy.model`. The other fields of `policy` are not
  * settings of the run, because rows with different addresses, headers or cache salts share a run.
  */
 export function readCallerRun(caller: Caller, mode: FailureMode, row: GymRow, deps: GatewayDeps): CallerRun {

@@ -41,7 +41,7 @@ function callName(request: Pick<FastifyRequest, 'headers'>, { row, episode }: Gy
   return row._ng_rollout_id ? `id ${row._ng_rollout_id}` : null;
 }
 
-/** Returns a hash of the row without the fields that differ between the rollouts of a prompt: their numbers and policies. */
+/** Returns a hash of the row. The rollouts of one prompt have the same hash, because it omits their indexes and policies. */
 export const promptOf = (row: GymRow): string =>
   digest({
     ...{ ...row, _rowidx: null, _ng_rollout_index: null, _ng_attempt_index: null, _ng_rollout_id: null },

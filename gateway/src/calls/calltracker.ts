@@ -41,7 +41,7 @@ type Search = { request: CallRequest; gateway: string; callerRun: CallerRun; ins
 
 const BEAT_MS = 1_000;
 const WAIT_MS = 250;
-/** Time for which the history of an instance is not read again. */
+/** The history of an instance is read at most once in this time. */
 const LEAD_MS = 60_000;
 /** Time after the answer in which a request with the same id gets the same rollout. */
 const NAMED_MS = 3600_000;
@@ -194,7 +194,7 @@ export class CallTracker {
     return { callId, rolloutId, run: withEndpoints(run, policy), attached: false, startedAt: Date.now() };
   }
 
-  /** Reads the history of an instance once a minute for all calls of its group. */
+  /** Returns the lead of an instance's group. Reads the history at most once a minute for all calls of the group. */
   #leadOf(run: RunRecord, instance: Instance): Promise<number> {
     const name = `${run.run_id} ${instance.instance_id}`;
     const known = this.#leads.get(name);
@@ -234,8 +234,8 @@ export class CallTracker {
 }
 
 /**
- * Returns the run with the rollout's own endpoints, which are probed. The probe does not send the rollout's own headers and fields, because
- * they may differ for each rollout.
+ * Returns the run with the rollout's own endpoints, so that the gateway probes them. The probe omits the rollout's own headers and fields,
+ * because each rollout may have different ones.
  */
 const withEndpoints = (run: RunRecord, own: Pick<RolloutPolicy, 'urls'> | null): RunRecord =>
   run.policy && own?.urls ? { ...run, policy: { ...run.policy, urls: own.urls } } : run;

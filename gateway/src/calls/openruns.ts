@@ -32,7 +32,7 @@ import { storeKey } from '../access/policykeys.ts';
 import { requireOpenSettings } from './opensettings.ts';
 import { createTtlCache } from './ttlcache.ts';
 
-/** What a row changes in the policy of its run for this rollout; `apiKey` belongs to `urls`. */
+/** The changes that a row makes to the policy of its run, for this rollout only. `apiKey` belongs to `urls`. */
 type OwnPolicy = Omit<RolloutPolicy, 'api_key_ref'> & { apiKey: PolicyKey | null };
 
 export type CallerRun = {
@@ -77,7 +77,7 @@ export class OpenRuns {
     const callerRun = withSetsOf(caller, given);
     const row = digest(given);
     const price = this.#priceOf(asTree(callerRun.settings.policy).model);
-    // A new price starts a new run, but does not change the identity of calls. A row without endpoints is not sampled at those of another row.
+    // A new price starts a new run but keeps the identity of calls. A row without endpoints must not use the endpoints of another row.
     const more = [...(price ? [price] : []), ...(lacksEndpoints(callerRun) ? ['endpoints of rows'] : [])];
     const name = more.length > 0 ? digest([this.nameOf(callerRun), ...more]) : this.nameOf(callerRun);
     // If the run contains another row with the same instance id, the instance goes to a second run.
@@ -100,12 +100,12 @@ export class OpenRuns {
     throw new Error(`no run takes instance ${given.instance_id}`);
   }
 
-  /** Stores the key of a rollout's own endpoints, and returns what the rollout changes in the policy of its run; null: nothing. */
+  /** Stores the key of a rollout's own endpoints. Returns the rollout's changes to the policy of its run; null: no changes. */
   async ownPolicy({ own }: CallerRun): Promise<RolloutPolicy | null> {
     if (own === null) return null;
     const { apiKey, ...changes } = own;
     const seconds = this.#config.policy_api_key_ttl_seconds;
-    // Each worker that queues or plays the rollout must be able to read it.
+    // Parsing fails here rather than in a worker that queues or plays the rollout.
     return RolloutPolicy.parse({ ...changes, api_key_ref: await storeKey(this.#farm, apiKey, seconds) });
   }
 
@@ -186,13 +186,13 @@ function withSetsOf(callerRun: CallerRun, instance: Instance): CallerRun {
   };
 }
 
-/** Returns whether only the row names endpoints, for its rollout alone. */
+/** Returns whether the only endpoints are the row's own, which apply to its rollout alone. */
 function lacksEndpoints({ settings, own }: CallerRun): boolean {
   const policy = asTree(settings.policy);
   return own?.urls != null && policy.urls === undefined && !policy.name;
 }
 
-/** Returns the settings with the endpoints of the first row, if neither operator nor rows name endpoints for the whole run. */
+/** Returns the settings. If neither the operator nor the rows name endpoints for the whole run, adds the endpoints of the first row. */
 function withSomeEndpoint(callerRun: CallerRun): SettingsTree {
   const { settings, own } = callerRun;
   if (!lacksEndpoints(callerRun)) return settings;

@@ -1,6 +1,6 @@
 /**
- * Serves `POST /v1/rollouts`: one rollout for a trainer that asks for each sample by itself. The caller repeats the request with the same
- * `request_id` until the answer is the sample, so no connection is idle for hours. A caller that stops loses its rollout after the grace.
+ * Serves `POST /v1/rollouts`: one rollout for a trainer that requests each sample separately. The caller repeats the request with the same
+ * `request_id` until the reply contains the sample, so no connection is idle for hours. If the caller stops, the rollout is cancelled.
  */
 import { asTree, merge, requireKnownKeys } from '@swefarm/runs';
 import { type Instance, onAbort, RolloutPolicy } from '@swefarm/shared';
@@ -59,7 +59,7 @@ export async function serveRollout(
   };
   const limits = { maxHoldSeconds: waitSeconds, timeoutSeconds: null };
   using connection = new CallConnection(reply, deps.calls, identity, limits, deps.signal);
-  // Only a sample is an answer: until then a repeated request finds the same rollout.
+  // Until the reply contains the sample, a repeated request finds the same rollout.
   connection.isUnanswered = true;
   try {
     return await awaitSample(deps, { connection, callerRun, instance, identity, choice: { lines, experts } });
@@ -71,8 +71,8 @@ export async function serveRollout(
 }
 
 /**
- * Merges the settings of `serve`, of the caller and of the request. Endpoints, headers and fields of the request's policy are no settings of
- * the run, because trainers give each sample its own, and such samples share a run. Throws Refusal 403, 422.
+ * Merges the settings of `serve`, of the caller and of the request. Endpoints, headers and fields of the request's policy are not settings of
+ * the run, because a trainer sends different ones for each sample, and these samples share a run. Throws Refusal 403, 422.
  */
 function settingsOf(deps: CallDeps, caller: Caller, request: Asked): CallerRun {
   const { run } = request.body;
@@ -126,7 +126,7 @@ async function awaitSample(
   onAbort(connection.closed, release);
   const content = await deps.farm.artifacts.read(result.artifact);
   connection.isUnanswered = false;
-  // A trainer that is restarted after its rollouts were cancelled asks with the same ids, and needs new ones.
+  // A trainer whose rollouts were cancelled may restart and use the same ids. It then needs new rollouts.
   connection.forgetsName = result.outcome === 'cancelled';
   return { status: 'done', rollout_id, ...sampleOf(result, content?.trajectory ?? null, choice) };
 }

@@ -1,27 +1,27 @@
-/** The farm of a gateway in a dry run: it marks every run, and refuses instances of which no rollout is stored. */
+/** The farm of a gateway in a dry run. It marks every run, and refuses instances without a stored rollout. */
 import { DRY_RUNS, type Farm, Instance, type RunRecord } from '@swefarm/shared';
 import { Refusal } from '../access/refusal.ts';
 
-/** The instances that callers may name by their id. `set` adds rows of a dataset, which need not have a stored rollout. */
+/** The instances that callers may name by id. `set` adds rows of a dataset, with or without stored rollouts. */
 export class StoredInstances extends Map<string, Instance> {
   readonly #stored: ReadonlySet<string>;
   readonly #any: boolean;
 
-  /** `families`: by id of the instances with stored rollouts. `any`: the others are answered too. */
+  /** `families`: families of the instances with stored rollouts, by id. `any`: also accepts other instances. */
   constructor(families: ReadonlyMap<string, Instance['family'] | undefined>, any: boolean) {
     super([...families].map(([id, family]) => [id, instanceOf(id, family)]));
     this.#stored = new Set(families.keys());
     this.#any = any;
   }
 
-  /** Throws Refusal `not_stored` for an instance without a stored rollout, unless any instance is answered. */
+  /** Returns the instance. Throws Refusal `not_stored` if it has no stored rollout and `any` is false. */
   override get(id: string): Instance | undefined {
     this.require(id);
     const known = super.get(id);
     return known ?? (Instance.shape.instance_id.safeParse(id).success ? instanceOf(id) : undefined);
   }
 
-  /** Throws Refusal as {@link get}. */
+  /** Throws Refusal `not_stored` as {@link get}. */
   require(id: string): void {
     if (this.#any || this.#stored.has(id)) return;
     const some = [...this.#stored].slice(0, 3).join(', ');
@@ -34,14 +34,14 @@ export class StoredInstances extends Map<string, Instance> {
   }
 }
 
-/** Returns an instance whose texts are empty, because no model reads them. */
+/** Returns an instance with empty texts, because no model reads them. */
 const instanceOf = (instance_id: string, family: Instance['family'] = 'custom'): Instance =>
   Instance.parse({
     ...{ instance_id, family, repo: 'dry/run', base_commit: '', problem_statement: '', image: '' },
     ...{ FAIL_TO_PASS: [], PASS_TO_PASS: [] },
   });
 
-/** Returns the farm with runs of the dry run only. Its runs throw the Refusal of {@link StoredInstances}. */
+/** Returns the farm for dry runs: it marks each run, and throws the Refusal of {@link StoredInstances}. */
 export function dryRunFarm(farm: Farm, stored: StoredInstances): Farm {
   const marked = (record: RunRecord): RunRecord => ({
     ...record,
@@ -50,7 +50,7 @@ export function dryRunFarm(farm: Farm, stored: StoredInstances): Farm {
   });
   return {
     ...farm,
-    // The endpoints of the policy are never asked.
+    // A dry run sends no request to the endpoints of the policy.
     probes: { ...farm.probes, claim: async () => false },
     runs: {
       ...farm.runs,

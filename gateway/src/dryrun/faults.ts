@@ -1,4 +1,4 @@
-/** Faults of the HTTP server in a dry run: refusals, late and broken answers, absence of the gateway, repeated deliveries. */
+/** Injects HTTP faults in a dry run: refusals, delays, broken answers, an unreachable gateway, repeated deliveries. */
 import { Readable } from 'node:stream';
 import { applies, type DryRunScript, type HttpFault, type Log, secondsOf, sleep } from '@swefarm/shared';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -9,7 +9,7 @@ const HEADER = 'x-swefarm-dry-run';
 /** Routes without faults: probes, metrics and the page. */
 const SPARED = /^\/(healthz|livez|metrics|sd|ui)(\/|$)/;
 const DELIVERIES = /^\/v1\/runs\/[^/]+\/(results|groups)\?/;
-/** Part of an answer that arrives before the connection breaks. */
+/** Maximum number of bytes that are sent before the connection breaks. */
 const MOST_BYTES = 4_096;
 
 type Decided = { fault: HttpFault; name: string };
@@ -61,7 +61,7 @@ async function refuse(reply: FastifyReply, status: number, retryAfter?: number):
   return reply.code(status).send({ error: { code: 'dry_run_fault', message } });
 }
 
-/** Lets a reader of results or groups get those of its last request again. `earlier`: the last `after` of each reader. */
+/** Repeats the last delivery of results or groups to a reader. `earlier`: the last `after` of each reader. */
 function repeat({ url, query, dryRunFaults }: FastifyRequest, earlier: Map<string, string>): void {
   if (!DELIVERIES.test(url)) return;
   const reader = url.slice(0, url.indexOf('?'));
@@ -71,7 +71,7 @@ function repeat({ url, query, dryRunFaults }: FastifyRequest, earlier: Map<strin
   if (again !== undefined) asked.after = again;
 }
 
-/** Yields the beginning of an answer and throws, which breaks the connection. */
+/** Yields the beginning of an answer, then throws, so that the connection breaks. */
 async function* beginningOf(payload: unknown): AsyncGenerator<Buffer> {
   const pieces = payload instanceof Readable ? payload : [payload ?? ''];
   for await (const piece of pieces) {
@@ -81,7 +81,7 @@ async function* beginningOf(payload: unknown): AsyncGenerator<Buffer> {
   }
 }
 
-/** Closes all connections for some seconds, as if no gateway ran. */
+/** Closes all connections for some seconds, so that the gateway is unreachable. */
 function createAbsence(app: App) {
   let until = 0;
   const isAbsent = (): boolean => performance.now() < until;

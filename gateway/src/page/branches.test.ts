@@ -11,13 +11,13 @@ const ALL = [
 ];
 const below = (id: string) => branchesBelow(id, ALL).map(({ run_id }) => run_id);
 
-test('branches of a run or a rollout are found, also those behind branches', () => {
+test('branches of a run or a rollout include branches of branches', () => {
   expect(below('a')).toEqual(['b', 'd', 'c', 'e']);
   expect(below('a.i.0')).toEqual(['b', 'c', 'e']);
   expect(below('b.i.0')).toEqual([]);
   expect(below('b.i.1')).toEqual(['c', 'e']);
 });
 
-test('damaged records that continue one another do not end in a loop', () => {
+test('damaged records that continue one another do not cause an endless loop', () => {
   expect(branchesBelow('a', [branch('b', 'a.i.0'), branch('a', 'b.i.0')])).toHaveLength(2);
 });

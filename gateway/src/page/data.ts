@@ -94,17 +94,17 @@ const BranchOf = z.object({
 });
 
 export const PageBranches = z.object({
-  of: BranchOf.nullable().meta({ description: 'what the rollouts of this run continue' }),
+  of: BranchOf.nullable().meta({ description: 'the rollout and turn that this run continues' }),
   branches: z
     .array(
       BranchOf.extend({
         run_id: z.string(),
         instance_id: z.string(),
         group_size: Count,
-        rollouts: z.array(PageRollout).meta({ description: 'those that ended' }),
+        rollouts: z.array(PageRollout).meta({ description: 'ended rollouts' }),
       }),
     )
-    .meta({ description: 'runs that continue a rollout, each after the run of that rollout' }),
+    .meta({ description: 'runs that continue a rollout; each stands after the run of that rollout' }),
 });
 export type PageBranches = z.infer<typeof PageBranches>;
 

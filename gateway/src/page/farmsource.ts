@@ -31,9 +31,9 @@ const BATCH = 1000;
 const ARTIFACTS = 6;
 /** Maximum number of trends in memory; a trend takes some 100 kB. */
 const TRENDS = 200;
-/** Maximum number of runs of branches in an answer, the newest ones. */
+/** Maximum number of runs of branches in an answer. The newest runs are returned. */
 const BRANCH_RUNS = 200;
-/** Milliseconds for which the list of runs is not read again for branches. */
+/** Milliseconds for which the list of runs is cached for branches. */
 const LISTED_MS = 5_000;
 
 /** `cursor`: position after the results that are in the trend. */

@@ -39,7 +39,7 @@ export async function farmStatus(farm: Farm, runId?: string): Promise<FarmStatus
     farm.admissions.list(),
     farm.runs.unreadable(),
   ]);
-  // The jobs of rollouts that wait for their policy are delayed too; `admission` counts them.
+  // Jobs of rollouts that wait for admission are delayed too. `admission` counts them.
   const forPolicy = admission.reduce((sum, pool) => sum + pool.waiting, 0);
   queue.delayed = Math.max(0, (queue.delayed ?? 0) - forPolicy);
   return { redis: farm.address, runs, queue, workers, admission, unreadable };

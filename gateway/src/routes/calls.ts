@@ -1,4 +1,4 @@
-/** Routes whose calls wait for their rollouts: NeMo Gym's agent and environment server, and one rollout for a trainer. */
+/** Routes whose requests wait for a rollout: NeMo Gym's agent and environment server, and `POST /v1/rollouts`. */
 import { AggregateRequest, aggregate, GymRunRequest, globalConfig } from '@swefarm/trajectories';
 import type { FastifyRequest } from 'fastify';
 import type { App } from '../access/app.ts';

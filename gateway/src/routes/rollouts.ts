@@ -12,15 +12,14 @@ import { requireRun } from './runs.ts';
 export const RolloutParams = z.object({ rollout: z.string() });
 
 const ArtifactQuery = z.object({
-  routed_experts: z
-    .enum(['true', 'false'])
-    .default('false')
-    .meta({ description: 'true: also the experts of each token, which are many times larger than the rest' }),
+  routed_experts: z.enum(['true', 'false']).default('false').meta({
+    description: 'true: includes the experts of each token, which are many times larger than the rest',
+  }),
 });
 type ArtifactQuery = z.infer<typeof ArtifactQuery>;
 const SampleQuery = ArtifactQuery.extend({
   lines: z.enum(['main', 'all']).default('main').meta({
-    description: 'all: also the other trained lines of an agent that comes as a program',
+    description: 'all: includes the other trained lines of an agent that comes as a program',
   }),
 });
 

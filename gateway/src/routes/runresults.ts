@@ -78,7 +78,7 @@ async function readGroups(
     throw new Refusal(400, 'bad_request', text, { field: 'run' });
   }
   const read = async (signal: AbortSignal) => {
-    // A run without open rollouts ends no further group, so that a read need not wait.
+    // A run without open rollouts ends no more groups, so the read does not wait.
     const blockMs = (await groupsOf.left(runId)) === 0 ? 0 : wait_seconds * 1000;
     let batch = await groupEnds.read(runId, after, { count, keep, blockMs, signal });
     let done = false;

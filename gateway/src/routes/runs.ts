@@ -13,10 +13,10 @@ export const RunParams = z.object({ run: z.string().regex(/^[a-z0-9]+$/, 'expect
 const RunCancellation = z
   .strictObject({
     rollouts: z.array(z.string()).min(1).optional(),
-    groups: z.array(z.string()).min(1).optional().meta({ description: 'by instance id' }),
+    groups: z.array(z.string()).min(1).optional().meta({ description: 'instance ids of groups' }),
   })
   .nullish()
-  .meta({ description: 'rollouts and groups to cancel; default: all of the run' });
+  .meta({ description: 'rollouts and groups to cancel; default: the whole run' });
 type RunCancellation = z.infer<typeof RunCancellation>;
 
 const { created_at, kind, dry_run, open, group_size, dataset, order, forecast } = RunRecord.shape;
@@ -46,14 +46,14 @@ const Heartbeat = z.strictObject({
     .min(0)
     .max(7 * 86_400)
     .meta({
-      description: 'the runs are cancelled after so long without a heartbeat; 0: never, the lease ends',
+      description: 'the runs are cancelled after this time without a heartbeat; 0: ends the lease',
     }),
 });
-const AliveRuns = z.object({ alive: z.array(z.string()).meta({ description: 'runs that are stored' }) });
+const AliveRuns = z.object({ alive: z.array(z.string()).meta({ description: 'runs that still exist' }) });
 
 const Cancelled = z.object({
   cancelled: z.union([z.string(), z.array(z.string())]).meta({
-    description: 'the run, or the rollouts and the instance ids of the groups',
+    description: 'the run id, or the rollout ids and the instance ids of the groups',
   }),
 });
 

@@ -61,7 +61,7 @@ export const RunSubmission = z.strictObject({
     .max(7 * 86_400)
     .optional()
     .meta({
-      description: 'cancel the run after so long without POST /v1/runs/heartbeat; absent: never',
+      description: 'cancel the run after this time without POST /v1/runs/heartbeat; absent: never',
     }),
 });
 
@@ -69,11 +69,11 @@ export const SubmittedRun = z.object({
   run_id: z.string(),
   instance_ids: z
     .array(z.string())
-    .meta({ description: 'of the rows, in their order; of a run with `until`: all that it may draw' }),
+    .meta({ description: 'instance ids of the rows, in order; with `until`: all that the run may draw' }),
   rollouts: z.number().int(),
   queued: z.number().int().meta({ description: 'rollouts that this request queued' }),
   cancelled: CancelReason.nullable().meta({
-    description: 'why the run of this key was cancelled; null: it was not cancelled as a whole',
+    description: 'why the run with this key was cancelled; null: the run was not cancelled as a whole',
   }),
 });
 export const Planned = z.object({ forecast: RunForecast });

@@ -31,7 +31,7 @@ export const statuses = (): Map<string, string> => new Map();
 
 type Read = (text: string, found: Map<string, string>, context: ReaderContext) => void;
 
-/** Returns a reader whose function stores the outcomes of a log in `found`. */
+/** Returns a log reader. `read` adds the outcomes of a log to `found`. */
 export const reading =
   (read: Read): Reader =>
   (log, context) => {

@@ -12,7 +12,7 @@ import {
 } from '@swefarm/shared';
 import { GRADED_ROWS, matches, type PartRule, REWARD_PART_RULES } from './table.ts';
 
-/** What the reward table decided: the row, its reward, and whether the verdict is forged and no override rewards it. */
+/** Decision of the reward table: the row, its reward, and whether the verdict is forged without an override that rewards it. */
 type Decided = { row: string; reward: number; forged: boolean };
 
 /** `missing`: facts that the weights need and that these facts lack, because an older version wrote them. */

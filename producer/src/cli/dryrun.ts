@@ -1,4 +1,4 @@
-/** The dry run of `swefarm serve --replay`: a Redis and a worker of its own, which answers with stored rollouts. */
+/** The dry run of `swefarm serve --replay`: starts its own Redis, and a worker that answers with stored rollouts. */
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StoredInstances } from '@swefarm/gateway';
@@ -40,7 +40,7 @@ export type OpenedDryRun = {
 
 type DryRunValues = Values<typeof DRY_RUN> & { farm: Readonly<Record<string, string | undefined>> };
 
-/** Starts the dry run; null without `--replay`. `stack` ends it and removes its data. Throws UsageError, and errors of Redis. */
+/** Starts the dry run; null without `--replay`. `stack` stops it and removes its data. Throws UsageError, and errors of Redis. */
 export async function openDryRun(
   { replay, replayAny: any, faults, farm }: DryRunValues,
   given: ProducerConfig,
@@ -75,13 +75,13 @@ export async function openDryRun(
     ],
     firstArgs: [],
     results: () => 0,
-    // The variables of this process may name the Redis of a real farm.
+    // Environment variables of this process may name the Redis of a real farm.
     environment: childEnvironment({ SWEFARM_REDIS_URL: redis.url.reveal() }),
     logFile: join(given.state_dir, 'dry-run-worker.log'),
     onNote: printStatus,
   });
   stack.defer(async () => {
-    // A drain would wait for the delays of running rollouts, which nobody needs any more.
+    // A drain would wait for the delays of running rollouts, whose results are no longer needed.
     worker.kill();
     await worker.ended;
   });
@@ -93,17 +93,17 @@ export async function openDryRun(
   return { config, script, instances, settings, worker };
 }
 
-/** Returns the defaults of the keys about Redis, without login and certificates of a real farm. */
+/** Returns the default Redis settings, so that the login and certificates of a real farm are not used. */
 const withoutRedis = (): Partial<ProducerConfig> =>
   Object.fromEntries(
     Object.entries(loadConfig('producer', { env: {} })).filter(([key]) => key.startsWith('redis_')),
   );
 
-/** Merges the settings of `serve` over those that a dry run needs. */
+/** Merges the settings of `serve` over the defaults of the dry run. */
 export const withDryRun = (settings: SettingsTree, dryRun: OpenedDryRun | null): SettingsTree =>
   dryRun === null ? settings : merge(merge({}, dryRun.settings), settings);
 
-/** Reads a script. Throws UsageError with line and field of each mistake. */
+/** Reads a script of faults. Throws UsageError with line and field of each mistake. */
 export async function readScript(path: string): Promise<DryRunScript> {
   let read: ReturnType<typeof parseYamlLines>;
   try {

@@ -39,7 +39,7 @@ export type PreparedRun = {
   apiKey: PolicyKey | null;
   /** Minimum number of judged rollouts in a group: the value of this command, else of the stored run. */
   minGroup: number | undefined;
-  /** History of the instances; absent: was not read. */
+  /** History of the instances; absent: it was not read. */
   known?: KnownHistory | undefined;
 };
 

@@ -1,4 +1,4 @@
-/** Reads the rollouts of outputs for a dry run. */
+/** Reads rollouts for a dry run from output files. */
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
@@ -19,7 +19,7 @@ import { printStatus } from './terminal.ts';
 
 export type StoredRollouts = {
   rollouts: StoredRollout[];
-  /** Family by instance id. */
+  /** Families by instance id. */
   families: ReadonlyMap<string, Instance['family'] | undefined>;
   /** Model of the first rollout. */
   model: string;
@@ -28,8 +28,8 @@ export type StoredRollouts = {
 type Origin = ReturnType<typeof lazyFarm>;
 
 /**
- * Reads the judged rollouts of outputs; prints how many others were left out. Artifacts that are no files are copied into `folder`.
- * @throws UsageError for files that are no outputs or have no such rollout, and for artifacts that are gone
+ * Reads the judged rollouts of output files, and prints how many other rollouts it skips. Copies artifacts from Redis into `folder`.
+ * @throws UsageError for a file that is no output or has no usable rollout, and for a missing artifact
  */
 export async function readStoredRollouts(
   files: readonly string[],
@@ -65,7 +65,7 @@ export async function readStoredRollouts(
   throw new UsageError(`--replay ${files.join(', ')}: no judged rollout with an artifact is stored there`);
 }
 
-/** Returns why a dry run cannot use a rollout; null: it can. */
+/** Returns why a dry run cannot use a rollout; null: it can use it. */
 function unusable({ dry_run, outcome, facts, artifact, artifact_file }: OutputLine): string | null {
   if (dry_run) return 'of an earlier dry run';
   if (outcome !== 'judged') return 'without a verdict';
@@ -76,12 +76,12 @@ function unusable({ dry_run, outcome, facts, artifact, artifact_file }: OutputLi
 const modelIn = async (artifact: string): Promise<string | null> =>
   (await decodeArtifact(await readFile(artifact))).trajectory?.model ?? null;
 
-/** Returns the path of the artifact's file, which this function writes if the artifact is in Redis. */
+/** Returns the path of the artifact's file. Writes the file first if the artifact is in Redis. */
 async function artifactFile(line: OutputLine, file: string, folder: string, origin: Origin): Promise<string> {
   const { artifact, artifact_file: copy, rollout_id } = line;
   const own = copy ?? (artifact !== null && isArtifactFile(artifact) ? fileURLToPath(artifact) : null);
   if (own !== null) {
-    // The path of a copy is relative to the folder in which the collector ran, which is usually the folder of the output.
+    // The path of a copy is relative to the collector's working folder, which is usually the folder of the output.
     const found = [resolve(own), resolve(dirname(file), own)].find((path) => existsSync(path));
     if (found !== undefined) return found;
     throw new UsageError(`${own} does not exist`);

@@ -5,7 +5,7 @@
 import { type Draw, type Farm, type GroupEnd, type RunRecord, Stratum, type Until } from '@swefarm/shared';
 import { z } from 'zod';
 
-/** Half the width of a 95 % interval, in standard deviations. */
+/** Half-width of a 95 % confidence interval, in standard deviations. */
 const WIDTH = 1.96;
 /** Standard deviation of the known rate of a stratum that has no draws: earlier policy versions may have produced it. */
 const KNOWN_DEVIATION = 0.1;

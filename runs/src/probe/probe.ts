@@ -52,7 +52,7 @@ export type ProbeOptions = {
   model: string | null;
   /** Sampling of the run; absent: the defaults of the server. */
   sampling?: Sampling;
-  /** Modes of the run that select the routes to try; absent: chat. */
+  /** Token modes of the run, which select the routes to try; absent: chat. */
   modes?: Pick<PolicyConfig, 'token_mode' | 'tokenizer'>;
   apiKey: PolicyKey | null;
   signal: AbortSignal;
@@ -72,7 +72,7 @@ export async function probePolicy(url: string, options: ProbeOptions): Promise<F
   return [...found, ...(await (isTokenIn ? tokenInFindings : completionFindings)(url, model, options))];
 }
 
-/** Tries the routes of mode token-in: an endpoint with text completions alone is enough for it. */
+/** Tries the routes of mode token-in, which needs only text completions. */
 async function tokenInFindings(url: string, model: string, options: ProbeOptions): Promise<Finding[]> {
   const started = Date.now();
   const reply = await askOnce(url, options, { model, sampling: options.sampling, tokens: true });
@@ -102,7 +102,7 @@ async function tokenizeFinding(url: string, model: string, options: ProbeOptions
 
 const QUESTIONS: Message[] = [{ role: 'user', content: 'Answer yes.' }];
 
-/** Asks for an answer of 4 tokens at the route of the token mode. `tokens`: with token ids and log-probabilities. */
+/** Requests an answer of 4 tokens at the route of the token mode. `tokens`: asks for token ids and log-probabilities. */
 function askOnce(
   url: string,
   target: Pick<ProbeOptions, 'apiKey' | 'signal' | 'modes'>,

@@ -66,7 +66,7 @@ const begunOf = (list: number[], text: string): BegunAnswer => ({
   ...{ versions: [{ start: '1', end: '1', tokens: list.length }], seconds: list.length },
 });
 
-test('parts of an answer are joined, replaced by a new sample, and end with its turn', async () => {
+test('parts of an answer are joined or replaced, and removed with its turn', async () => {
   const [first] = recordedTurns(trajectory, 1);
   const parts = [begunOf([1, 2], 'ab'), begunOf([1, 2, 3], 'abc'), begunOf([1, 9], 'ax')];
   if (!first) throw new Error('no turn');
@@ -86,7 +86,7 @@ test('parts of an answer are joined, replaced by a new sample, and end with its 
   expect(await decodeTurns(Buffer.concat(blobs))).toEqual({ replay: null, turns: [first, first] });
 });
 
-test('a part that is taken back is no part, and the next one stands alone', async () => {
+test('a withdrawn part is ignored, and the next part does not continue it', async () => {
   const part = begunOf([1, 2], 'ab');
   const none = begunOf([], '');
   const blobs = [await encodeTurns([], { replay: null }, lineOfBegun(part, null))];
@@ -98,7 +98,7 @@ test('a part that is taken back is no part, and the next one stands alone', asyn
   expect(await decodeTurns(Buffer.concat(blobs))).toMatchObject({ begun: part });
 });
 
-test('a sample that repeats ids with other log-probabilities replaces the stored part', async () => {
+test('a sample that differs only in log-probabilities replaces the part', async () => {
   const stored = begunOf([1, 2], 'ab');
   const again = { ...begunOf([1, 2, 3], 'abc'), log_probs: Float32Array.of(-1, -2.5, -3) };
   const blobs = [

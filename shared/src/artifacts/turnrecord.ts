@@ -28,20 +28,20 @@ export type RecordedTurn = {
 /** What the agent saw before an answer. */
 type Seen = Pick<RecordedTurn, 'start' | 'observed' | 'exit_codes'>;
 
-/** The received part of an answer that was not complete when it was recorded. */
+/** The received part of an answer that was incomplete when the part was recorded. */
 export type BegunAnswer = Seen & {
-  /** SHA-256 of the ids of its prompt. */
+  /** SHA-256 of the prompt's ids. */
   prompt: string;
   text: string;
   ids: Int32Array;
   log_probs: Float32Array;
   /** Versions of the policy that sampled the ids, in order. */
   versions: { start: string | null; end: string | null; tokens: number }[];
-  /** Seconds in which the part was sampled. */
+  /** Seconds that the endpoint took to sample the part. */
   seconds: number;
 };
 
-/** A line of the record with what followed since the last one: `prefix_length` tokens and `text_from` characters are stored already. */
+/** A line with the tokens since the last line. `prefix_length` tokens and the text up to `text_from` (characters) are already stored. */
 type BegunLine = Partial<Seen> &
   Pick<BegunAnswer, 'text' | 'versions' | 'seconds'> & {
     prompt?: string;
@@ -50,8 +50,8 @@ type BegunLine = Partial<Seen> &
   };
 
 /**
- * `replay`: how the attempt that wrote the record began, if it replayed earlier turns or tried to. `begun`: the part of the answer behind
- * the turns; absent: none.
+ * `replay`: how the attempt that wrote the record replayed earlier turns; null: it had none to replay. `begun`: the part of the answer after
+ * the last turn; absent: no part.
  */
 export type TurnRecord = { replay: Replay | null; turns: RecordedTurn[]; begun?: BegunAnswer };
 
@@ -85,12 +85,12 @@ export function textOfTurns(
 }
 
 /**
- * Returns the line that records the part of an answer; null if nothing is new. A part without tokens takes the stored part back.
- * @param stored the part that the record has, or null
+ * Returns the line that records a part of an answer; null if there is nothing new. A part without tokens withdraws the stored part.
+ * @param stored the part that is already in the record, or null
  */
 export function lineOfBegun(begun: BegunAnswer, stored: BegunAnswer | null): BegunLine | null {
   const stands = stored !== null && stored.ids.length > 0;
-  // An answer that was sampled anew, because its stream was damaged, replaces the stored part. Two samples may begin with the same ids.
+  // An answer that is sampled again after a damaged stream replaces the stored part, even if both samples begin with the same ids.
   const continues =
     stands &&
     stored.prompt === begun.prompt &&
@@ -175,7 +175,7 @@ export function recordedTurn({ messages, turns }: Trajectory, index: number, at:
   return { ...seenBefore({ messages, turns }, index), answer: messages[message] as Message, turn, at };
 }
 
-/** Returns what the agent saw before turn `index`, which need not have an answer. */
+/** Returns what the agent saw before turn `index`. The turn may still lack its answer. */
 export function seenBefore({ messages, turns }: Pick<Trajectory, 'messages' | 'turns'>, index: number): Seen {
   const message = turns[index]?.message ?? messages.length;
   const before = turns[index - 1];

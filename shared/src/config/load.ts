@@ -86,7 +86,7 @@ function fromFile(path: string): [string, Given][] {
   });
 }
 
-/** Matches variables that are not configuration keys: path of the file, variables of slurm/, of the Python client and of tests. */
+/** Matches variables that are not configuration keys: the file's path, variables of slurm/, of the Python client and of tests. */
 const FOREIGN = /^SWEFARM_(CONFIG$|GATEWAY_URL$|BIN$|TEST_|SLURM_)/;
 
 function fromEnvironment(env: Environment): [string, Given][] {

@@ -1,4 +1,4 @@
-/** Parses YAML, and reads files of it. The library is loaded at its first use, because most commands read no file. */
+/** Parses YAML, from text or a file. The library is loaded at its first use, because most commands need no YAML. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { errorMessage, UsageError } from '../failures/errors.ts';
@@ -9,7 +9,7 @@ const require = createRequire(import.meta.url);
 /** Parses YAML 1.2, which includes JSON. Throws the library's error with the line. */
 export const parseYaml = (text: string): unknown => (require('yaml') as typeof import('yaml')).parse(text);
 
-/** Parses YAML as {@link parseYaml}. `lineOf` returns the line, from 1, of the innermost existing node of a path. */
+/** Parses YAML as {@link parseYaml}. `lineOf` returns the line (from 1) of the innermost existing node on a path. */
 export function parseYamlLines(text: string) {
   const { LineCounter, parseDocument } = require('yaml') as typeof import('yaml');
   const lineCounter = new LineCounter();
@@ -29,7 +29,7 @@ export function parseYamlLines(text: string) {
   };
 }
 
-/** Reads a YAML or JSON file. Throws UsageError, whose message begins with `where`; `absent`: the reason for a missing file. */
+/** Reads a YAML or JSON file. Throws UsageError with a message that begins with `where`. `absent`: the reason for a missing file. */
 export function readYaml(path: string, where: string, absent = 'no such file'): unknown {
   try {
     return parseYaml(readFileSync(path, 'utf8'));

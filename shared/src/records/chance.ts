@@ -1,8 +1,8 @@
-/** Decisions of a dry run. The seed and the name of what is decided determine them, so that a script makes the same faults again. */
+/** Random decisions of a dry run. They depend only on the seed and the name of the decision, so a script repeats the same faults. */
 import type { Delay, When } from './dryrun.ts';
 import { uniformOf } from './uniform.ts';
 
-/** Returns whether a fault applies to the `nth` event (from 1). `name`: what the chance depends on. */
+/** Returns whether a fault applies to event number `count` (from 1). `name` determines the outcome of `chance`. */
 export const applies = ({ chance, nth, every }: When, count: number, name: string): boolean =>
   (chance === undefined || uniformOf(name) < chance) &&
   (nth === undefined || nth.includes(count)) &&
@@ -14,7 +14,7 @@ export function secondsOf(delay: Delay, name: string, storedSeconds = 0): number
   if ('stored' in delay) return delay.stored * storedSeconds;
   const drawn = uniformOf(name);
   if ('from' in delay) return delay.from + drawn * (delay.to - delay.from);
-  // Box-Muller transform; the first number is above 0.
+  // Box-Muller transform. `1 - drawn` is above 0, so its logarithm is finite.
   const normal = Math.sqrt(-2 * Math.log(1 - drawn)) * Math.cos(2 * Math.PI * uniformOf(`${name}/angle`));
   return delay.median * Math.exp(delay.sigma * normal);
 }

@@ -1,11 +1,11 @@
-/** A dry run: the farm without model, sandbox and grading, whose rollouts are answered from stored ones, with the faults of a script. */
+/** A dry run: a farm without model, sandbox and grading. It answers with stored rollouts, which a script of faults changes. */
 import { z } from 'zod';
 import { FAILURE_CLASSES } from '../failures/failure.ts';
 import { RewardFacts } from './result.ts';
 
 const seconds = z.number().nonnegative().max(86_400);
 
-/** Seconds: a number, equally distributed, log-normal around the median, or a factor of the stored time of agent and evaluation. */
+/** Delay in seconds: fixed, uniform, log-normal around the median, or a multiple of the stored time of agent and evaluation. */
 export const Delay = z.union(
   [
     seconds,
@@ -17,7 +17,7 @@ export const Delay = z.union(
 );
 export type Delay = z.infer<typeof Delay>;
 
-/** When a fault applies: always without a field, else if all fields agree. Counts start at 1. */
+/** When a fault applies: all given conditions must be true; without conditions it always applies. Counts start at 1. */
 const when = {
   chance: z.number().min(0).max(1).optional(),
   nth: z.array(z.number().int().positive()).optional(),
@@ -34,7 +34,7 @@ const RolloutFault = z
   .strictObject({
     ...when,
     fail: z.enum(FAILURE_CLASSES).optional(),
-    /** Attempts that fail; absent: all. */
+    /** Number of attempts that fail; absent: all. */
     attempts: z.number().int().positive().optional(),
     reward: z.literal('none').optional(),
     cancel: z.literal(true).optional(),
@@ -49,7 +49,7 @@ const OF_GROUP = ['short', 'cancel'] as const;
 const GroupFault = z
   .strictObject({
     ...when,
-    /** Rollouts of the group that are judged; the others fail. */
+    /** Number of rollouts of the group that are judged. The other rollouts fail. */
     short: z.number().int().nonnegative().optional(),
     cancel: z.literal(true).optional(),
   })
@@ -59,13 +59,13 @@ const OF_HTTP = ['cut', 'status', 'delay', 'gone', 'repeat'] as const;
 const HttpFault = z
   .strictObject({
     ...when,
-    /** Start of the path. */
+    /** Prefix of the request's path. */
     route: z.string().startsWith('/').default('/'),
     cut: z.literal('answer').optional(),
     status: z.union([z.literal(429), z.literal(500), z.literal(502), z.literal(503)]).optional(),
     retry_after: seconds.optional(),
     delay: Delay.optional(),
-    /** Seconds in which the gateway closes every connection. */
+    /** Seconds during which the gateway closes every connection. */
     gone: seconds.optional(),
     repeat: z.literal(true).optional(),
   })
@@ -74,13 +74,13 @@ export type HttpFault = z.infer<typeof HttpFault>;
 
 export const DryRunScript = z.strictObject({
   seed: z.union([z.string(), z.number()]).default(0),
-  /** Rollouts that run at the same time. */
+  /** Maximum number of rollouts that run at the same time. */
   concurrency: z.number().int().positive().max(4_096).default(256),
   delay: Delay.default(0),
   model: z.string().optional(),
-  /** `announced`: that of the policy's record, else of the run, else the stored ones. */
+  /** Policy version. `announced`: the version in the policy's record, else the run's, else the stored versions. */
   version: z.string().default('announced'),
-  /** Whether failures are retried by the failure table, with its delays; false: the first one ends the rollout. */
+  /** Whether the failure table decides on retries, with its delays; false: the first failure ends the rollout. */
   retries: z.boolean().default(false),
   rollouts: z.array(RolloutFault).default([]),
   groups: z.array(GroupFault).default([]),
@@ -88,7 +88,7 @@ export const DryRunScript = z.strictObject({
 });
 export type DryRunScript = z.infer<typeof DryRunScript>;
 
-/** A stored rollout. `artifact`: absolute path of its artifact. */
+/** A stored rollout. `artifact`: absolute path of its artifact file. */
 export const StoredRollout = z.object({
   rollout_id: z.string(),
   instance_id: z.string(),
@@ -98,7 +98,7 @@ export const StoredRollout = z.object({
 });
 export type StoredRollout = z.infer<typeof StoredRollout>;
 
-/** The file that `swefarm serve --replay` writes for its worker. `any`: unknown instances get rollouts of others. */
+/** The file that `swefarm serve --replay` writes for its worker. `any`: an unknown instance gets rollouts of other instances. */
 export const DryRun = z.object({
   format: z.literal('swefarm-dry-run-1'),
   script: DryRunScript,

@@ -12,13 +12,13 @@ import { z } from 'zod';
  */
 export const UNDERSTOOD = 4;
 
-/** Level of runs with headers of their policy, and of jobs with a policy of their own. */
+/** Level of runs with policy headers, and of jobs with their own policy. */
 export const POLICY_HEADERS = 4;
 
 /** Level of a run whose rollouts continue recorded turns. */
 export const BRANCHES = 3;
 
-/** Level of a run of a dry run. */
+/** Level of dry runs. */
 export const DRY_RUNS = 4;
 
 /** The level of a record without `needs`. */

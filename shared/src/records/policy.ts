@@ -2,8 +2,8 @@
 import { z } from 'zod';
 
 /**
- * `pausing`: the servers may stop to answer at any time, and answer later; workers send requests, and no timeout runs. `updating`: the
- * weights change; `asleep`: the GPUs do other work; workers send no request in these two states.
+ * Workers send requests in the states `serving` and `pausing`, and none in `updating` and `asleep`. Timeouts run only in `serving`.
+ * `pausing`: the servers may pause at any time and answer later. `updating`: the weights change. `asleep`: the GPUs do other work.
  */
 export const PolicyState = z.enum(['serving', 'pausing', 'updating', 'asleep']);
 
@@ -24,7 +24,7 @@ export const PolicyRecord = z.object({
   versions: z.array(z.string()),
   /** Endpoints of the policy; empty: each run uses its own. */
   endpoints: z.array(z.string()),
-  /** Model of runs that follow the policy by name, such as a LoRA adapter of this version; null: each run uses its own. */
+  /** Model for runs that follow the policy by name, such as the LoRA adapter of this version; null: each run uses its configured model. */
   model: z.string().nullable().default(null),
   state: PolicyState,
   /** Time of the last change in milliseconds since the epoch, by the clock of Redis. */
@@ -74,7 +74,7 @@ export function followsPolicy(
   );
 }
 
-/** Returns the model of a run. A run without a policy name may ask another model of the same endpoints, so it uses its own. */
+/** Returns the model of a run. A run without a policy name keeps its configured model, which may be another model of the same endpoints. */
 export const modelOfRun = (
   run: { name?: string | null | undefined; model: string },
   policy: Pick<PolicyRecord, 'model'> | null,

@@ -35,7 +35,7 @@ export const Seconds = z.object({
 });
 export type Seconds = z.infer<typeof Seconds>;
 
-/** The durations of an attempt in which nothing happened. */
+/** Zero durations of all stages. */
 export const NO_SECONDS: Seconds = {
   ...{ queued: 0, image: 0, sandbox: 0, agent: 0, model: 0, command: 0, patch: 0, evaluation: 0, total: 0 },
 };
@@ -131,7 +131,7 @@ export const Replay = z.object({
 });
 export type Replay = z.infer<typeof Replay>;
 
-/** Marks a result that no model sampled. `of`: the stored rollout; null: none was taken. `faults`: what the script of the dry run did. */
+/** Marks a result of a dry run. `of`: the stored rollout; null: no rollout was chosen. `faults`: the faults that the script applied. */
 export const DryRunMark = z.object({ of: z.string().nullable(), faults: z.array(z.string()) });
 export type DryRunMark = z.infer<typeof DryRunMark>;
 
@@ -165,7 +165,7 @@ export const Result = z.object({
   exit_status: ExitStatus.nullable(),
   unread_calls: UnreadCalls.optional(),
   branch_of: BranchPoint.optional(),
-  /** Only in a dry run: no model sampled this rollout. */
+  /** Present only in a dry run: no model sampled this rollout. */
   dry_run: DryRunMark.optional(),
   /** Absent: the attempt replayed nothing. */
   replay: Replay.optional(),

@@ -26,7 +26,7 @@ export const EndpointUrl = z.url().refine((text) => !/^[a-z]+:\/\/[^/]*@/i.test(
 const HEADER_NAME =
   /^(?!(?:accept|accept-encoding|authorization|connection|content-length|content-type|host|keep-alive|te|trailer|transfer-encoding|upgrade|user-agent|x-swefarm-.*)$)[A-Za-z0-9][A-Za-z0-9-]{0,63}$/i;
 
-/** Headers that carry credentials. Records contain the headers of a policy, and records contain no secrets. */
+/** Headers that carry credentials. A policy must not have them, because its headers are stored in records, which contain no secrets. */
 const CREDENTIALS =
   /^(?:proxy-)?auth(?:orization|enticate)$|^(?:set-)?cookie2?$|(?:^|-)api-?key$|(?:^|-)token$/i;
 
@@ -139,18 +139,18 @@ export const PolicyConfig = z.object({
 });
 export type PolicyConfig = z.infer<typeof PolicyConfig>;
 
-/** What one rollout changes in the policy of its run. */
+/** Changes that one rollout makes to the policy of its run. */
 export const RolloutPolicy = z.object({
-  /** Endpoints in place of those of the run, with the name of their API key; null: those of the run. */
+  /** Endpoints of this rollout, with the reference of their API key; null: the endpoints of the run. */
   urls: z.array(EndpointUrl).min(1).nullable().default(null),
   api_key_ref: z.string().nullable().default(null),
-  /** Fields and headers beside those of the run; they replace fields and headers with the same name. */
+  /** Request fields and headers that are added to those of the run, and replace those with the same name. */
   extra_body: z.record(z.string(), z.json()).default({}),
   headers: Headers.default({}),
 });
 export type RolloutPolicy = z.infer<typeof RolloutPolicy>;
 
-/** Returns the policy of a rollout. */
+/** Returns the policy of the run with the changes of one rollout. */
 export function policyOfRollout(run: PolicyConfig, own: RolloutPolicy): PolicyConfig {
   const { urls, api_key_ref } = own;
   return {

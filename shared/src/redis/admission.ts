@@ -42,7 +42,7 @@ export type AdmissionState = z.infer<typeof AdmissionState>;
 export const Permission = z.enum(['wait', 'play', 'suspended']);
 export type Permission = z.infer<typeof Permission>;
 
-/** A rollout of this worker in a pool. `order`: priority of its job; of the waiting rollouts, the lowest is admitted first. */
+/** A rollout of this worker in a pool. `order`: priority of its job. The waiting rollout with the lowest priority number is admitted first. */
 export type PoolMember = { rollout: string; plays: boolean; order: number };
 
 /** `limit`: null for no limit. `playing` includes suspended rollouts, which are beyond the limit. */
@@ -54,8 +54,8 @@ export type AdmissionPool = PoolCounts & { pool: string; state: AdmissionState |
 /** Life time of a rollout's lease in milliseconds, as long as a lock of the queue. Workers renew it each second. */
 const LEASE_MS = 20_000;
 /**
- * Delay of the job of a waiting rollout in milliseconds. The job is due earlier when the rollout is admitted; the delay only ends the wait of a
- * rollout whose admission was lost with a worker.
+ * Delay in milliseconds of a waiting rollout's job. Admission makes the job due earlier. The delay ends the wait only if a worker was lost
+ * after it admitted the rollout.
  */
 export const ADMISSION_WAIT_MS = 60_000;
 const POOL_LIFE_S = 24 * 3600;
@@ -83,9 +83,9 @@ export function createAdmissions(store: Store) {
   const exchange = loadScript(redis, 'admission_exchange');
   return {
     /**
-     * Renews the leases of the members for 20 s, and admits waiting rollouts up to the limit, each for 20 s until its worker renews. Returns the
-     * permission of each member, in order, and other rollouts that were admitted, whose jobs must be made due (`called`). `refused`: 429 and
-     * 503 answers since the last exchange. All members of a pool without limit and state wait.
+     * Renews the leases of the members for 20 s, and admits waiting rollouts up to the limit. An admission lasts 20 s unless the worker renews it.
+     * Returns the permission of each member, in order. `called`: other admitted rollouts, whose jobs the caller must make due. `refused`: number
+     * of 429 and 503 answers since the last exchange. If the pool has neither limit nor state, all members wait.
      */
     async exchange(
       pool: string,

@@ -84,8 +84,8 @@ export class Calls extends Part {
 
   /**
    * Opens a call with the next rollout of an instance of an open run.
-   * @param how `lead`: number of waiting rollouts before which its group is queued; negative: behind which. `policy`: what the rollout
-   * changes in the policy of the run
+   * @param how `lead`: the rollout's group is queued before this many waiting rollouts (negative: behind). `policy`: the rollout's changes to
+   * the policy of the run
    */
   async open(
     request: CallRequest,

@@ -105,8 +105,8 @@ function keysOf(keys: Store['keys'], run: CommitRun, result: Result, version: st
 }
 
 /**
- * Returns the key of the pass rates that a result changes; null: the rollout asks no policy, no worker read its instance, or it is a
- * branch, whose shared turns change its chance of a success.
+ * Returns the key of the pass rates that a result changes; null: the rollout uses no policy, no worker read its instance, or it is a
+ * branch, whose shared turns change its chance of success.
  */
 const passesKey = (
   keys: Store['keys'],

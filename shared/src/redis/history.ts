@@ -51,7 +51,7 @@ export function historyNote(result: Result): string {
   // A branch plays a part of a rollout.
   if (outcome !== 'judged' || family === undefined || result.branch_of) return '';
   const { sandbox, agent, patch, evaluation, image, total } = result.seconds;
-  // The total of an attempt that resumed earlier work does not contain the time of the agent.
+  // If an attempt resumed earlier work, its total does not include the time of the agent.
   const seconds = Math.max(LEAST_SECONDS, sandbox + agent + patch + evaluation, total - image);
   return JSON.stringify({
     fields: [

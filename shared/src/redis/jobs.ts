@@ -20,8 +20,8 @@ const LISTED = ['wait', 'paused', 'active'] as const;
 
 export class Jobs extends Part {
   /**
-   * Adds jobs for these rollouts; existing jobs do not change. Throws SwefarmError `policy_unreadable` after it has added the others, if the
-   * policy of a rollout is damaged or of another version: with the policy of the run, the rollout would be sampled elsewhere.
+   * Adds jobs for these rollouts; existing jobs stay unchanged. If the policy of a rollout is damaged or of another version, adds no job for
+   * it: the policy of the run would sample it elsewhere. Adds the other jobs, then throws SwefarmError `policy_unreadable`.
    */
   async enqueue(run: Pick<RunRecord, 'run_id' | 'kind'>, rolloutIds: readonly string[]): Promise<void> {
     const { redis } = this;
@@ -67,7 +67,7 @@ export class Jobs extends Part {
     throw new SwefarmError('policy_unreadable', message);
   }
 
-  /** Returns what these rollouts change in the policy of their run (rollouts that change nothing are absent), and why others are unreadable. */
+  /** Returns the changes of these rollouts to the policy of their run, and why others are unreadable. Omits rollouts without changes. */
   async #policiesOf(runId: string, rolloutIds: readonly string[]) {
     const found = { policies: new Map<string, RolloutPolicy>(), problems: new Map<string, string>() };
     const { policies } = this.keys.run(runId);
@@ -117,7 +117,7 @@ export class Jobs extends Part {
     return ids;
   }
 
-  /** Makes delayed jobs due. Other states of a job do not change. Returns the rollouts that have no job. */
+  /** Makes delayed jobs due, and leaves jobs in other states alone. Returns the rollouts that have no job. */
   async promote(rolloutIds: readonly string[]): Promise<string[]> {
     const gone: string[] = [];
     const promote = async (id: string): Promise<void> => {

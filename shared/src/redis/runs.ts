@@ -101,7 +101,7 @@ export class Runs extends Part {
     return blob === null ? null : (await decompress(blob)).toString('utf8');
   }
 
-  /** Stores the planned draws of a run with `until`, whose sequences count groups, and returns them, or the plan that an earlier or concurrent submit stored. */
+  /** Stores the planned draws of a run with `until`, and returns the stored plan, which an earlier or concurrent submit may have written. */
   async storeDraws(
     { run_id, ttl, kind, until, group_size, dataset }: RunRecord,
     plan: readonly Draw[],

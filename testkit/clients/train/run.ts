@@ -1,8 +1,8 @@
 /**
- * A model learns on a farm (examples/train): real gateway, Redis, worker, sandboxes of rootfs and grading; its trainer starts them. Checks
- * that the reward rises for each seed, that it does not rise by lot, and that the trainer notices one spoiled token id.
+ * A model learns on a farm (examples/train). The trainer starts the farm: real gateway, Redis, worker, rootfs sandboxes and grading. Checks
+ * that the reward rises for each seed, that it does not rise with random advantages, and that the trainer notices one wrong token id.
  * usage: run.ts [--venv DIR] [--folder DIR] [--seed N...] [--only learns|control|spoiled...] [--trainer own/grpo.py|trl/train.py]
- * [--vllm FOLDER]: the policy is a vLLM that testkit/clients/vllm/up.sh installs there. Ends with one line: N passed, N failed.
+ * [--vllm FOLDER]: uses a vLLM that testkit/clients/vllm/up.sh installs in FOLDER. The last line of the output: N passed, N failed.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -74,7 +74,7 @@ async function startVllm(folder: string): Promise<string[]> {
   return ['--vllm', up.stdout.trim(), '--folder', model];
 }
 
-/** Mean rewards of the first and of the last tenth of the steps. */
+/** Returns the mean rewards of the first and the last tenth of the steps, and the largest distance of a ratio from 1. */
 async function tenths(out: string): Promise<{ first: number; last: number; farthest: number }> {
   const steps = (await readFile(out, 'utf8'))
     .split('\n')

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs torch and transformers for examples/train on a machine without a GPU: 560 MB to download. Needs Python 3.11 to 3.13, gcc,
-# binutils and a package index. usage: setup.sh VENV; an environment that has them (testkit/clients/trainers/setup.sh) stays as it is.
+# Installs torch and transformers for examples/train on a machine without a GPU (downloads 560 MB). Needs Python 3.11 to 3.13, gcc, binutils
+# and a package index. usage: setup.sh VENV; an environment that already has both (testkit/clients/trainers/setup.sh) stays unchanged.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 venv=$1
@@ -17,7 +17,7 @@ done
 
 "$python" -m venv "$venv"
 "$venv/bin/pip" install -q uv
-# PyPI's torch asks for gigabytes of CUDA libraries, which stubs replace (testkit/clients/vllm/stubs.sh).
+# PyPI's torch requires gigabytes of CUDA libraries. Stubs replace them (testkit/clients/vllm/stubs.sh).
 printf "%s; sys_platform == 'never'\n" triton cuda-toolkit cuda-bindings nvidia-cudnn-cu13 nvidia-cusparselt-cu13 nvidia-nccl-cu13 \
   nvidia-nvshmem-cu13 >"$venv/overrides.txt"
 "$venv/bin/uv" pip install -q --python "$venv/bin/python" --override "$venv/overrides.txt" \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the contract of the adapters with the trainers' own classes. usage: run.sh VENV [CHECKOUT OF SLIME]
-# slime is in no package index: without a checkout (git clone https://github.com/THUDM/slime, 0.3.1) its check is left out, and says so.
+# Tests the adapters with the trainers' own classes. usage: run.sh VENV [CHECKOUT OF SLIME]
+# No package index has slime. Without a checkout (git clone https://github.com/THUDM/slime, 0.3.1) its test is skipped with a message.
 set -uo pipefail
 venv=$(realpath -m "$1")
 slime=$(realpath -m "${2:-none}")
@@ -9,7 +9,7 @@ bash setup.sh "$venv" || exit 1
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 failed=0
-check() { # check FILE [ARGUMENT]: prints what holds, or the end of the output
+check() { # check FILE [ARGUMENT]: runs one test; prints its result, or the end of its output if it fails
   if "$venv/bin/python" "$@" >"$log" 2>&1; then
     grep '^ok ' "$log"
   else

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs TRL, SkyRL and verl for tests on a machine without a GPU: some 2 minutes and 2.3 GB. Needs Python 3.12, gcc, binutils.
+# Installs TRL, SkyRL and verl for tests on a machine without a GPU: about 2 minutes, 2.3 GB. Needs Python 3.12, gcc and binutils.
 # usage: setup.sh VENV
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -19,7 +19,7 @@ done
 "$venv/bin/pip" install -q uv
 overrides=$(mktemp)
 trap 'rm -f "$overrides"' EXIT
-# torch's CUDA libraries are left out: cudastubs.sh defines what torch needs to load.
+# torch is installed without its CUDA libraries. cudastubs.sh defines the symbols that torch needs to load.
 echo 'torch==2.13.0' >"$overrides"
 for name in torchvision triton cuda-toolkit cuda-bindings nvidia-cudnn-cu13 nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvshmem-cu13; do
   echo "$name; sys_platform == 'never'" >>"$overrides"

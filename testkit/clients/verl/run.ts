@@ -96,7 +96,7 @@ function require(promise: boolean, what: string): void {
   if (!promise) throw new Error(`broken: ${what}`);
 }
 
-/** Returns the number of existing sandboxes: folders rootfs-… in the scratch folder, else containers with the worker's label. */
+/** Returns the number of sandboxes: folders rootfs-… in the scratch folder, or containers with the worker's label. */
 async function sandboxes(scratch: string, worker: string): Promise<number> {
   if (values.runtime === 'rootfs') {
     return (await readdir(scratch)).filter((name) => name.startsWith('rootfs-')).length;
@@ -130,7 +130,7 @@ async function checkAll(): Promise<void> {
   const runtime = values.runtime === 'rootfs' ? 'rootfs' : 'docker';
   const built = await buildExamples({ ids: [EXAMPLE], for: runtime, out: folder });
   await writeFile(join(folder, 'gold.patch'), built.rows[0]?.patch ?? '');
-  // The package's own configuration: addresses come from verl's load balancer.
+  // The package's own configuration: verl's load balancer supplies the addresses.
   const loop = await readFile(join(HERE, CONFIG), 'utf8');
   const echo = loop.replace('run: {}', 'run: {token_mode: echo, settings: {agent: {step_limit: 12}}}');
   const kept = echo

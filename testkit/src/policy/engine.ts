@@ -12,7 +12,7 @@ export const EngineOptions = z.strictObject({
   /** Requests that run at once (`max_num_seqs`), and tokens of one step (`max_num_batched_tokens`). */
   max_seqs: z.number().int().positive().default(256),
   step_tokens: z.number().int().positive().default(2048),
-  /** Time of a step: a constant, for each request that generates, for each token that it reads, and for each computed token of a prompt. */
+  /** Parts of a step's time: a constant; per generating request; per token of context that is read; per computed token of a prompt. */
   step_ms: z.number().nonnegative().default(20),
   request_ms: z.number().nonnegative().default(0.1),
   context_token_ms: z.number().nonnegative().default(0),
@@ -86,7 +86,7 @@ export function openEngine(options: EngineOptions) {
   };
 }
 
-/** The schedule alone: each call of `step` plays one step of simulated time. */
+/** Returns the scheduler without a clock: each call of `step` simulates one step. */
 export function createScheduler(options: EngineOptions) {
   const { kv_tokens: room, max_seqs, step_tokens } = options;
   const waiting: Request[] = [];

@@ -277,7 +277,7 @@ function readHistory(ids: Int32Array, tokenizer: Tokenizer, prompter: Prompter) 
       else if (text.startsWith('user\n')) firstUser ??= text.slice('user\n'.length);
     }
   }
-  // A plain text is one question, as of a probe of the route.
+  // A text without chat markers is one question, for example from a probe of the route.
   if (turn === -1 && !ids.includes(start)) {
     turn = 0;
     firstUser = tokenizer.decode(ids);

@@ -33,7 +33,7 @@ export type PolicyStats = {
   max_in_flight: number;
   prompt_tokens: number;
   completion_tokens: number;
-  /** Tokens sent in streams so far, also of answers whose client disconnected before the end. */
+  /** Tokens sent in streams so far, including answers whose client disconnected before the end. */
   streamed_tokens: number;
   /** Strikes by kind. */
   faults: Record<string, number>;
@@ -49,7 +49,7 @@ export type Visit = {
   shown(pictures: string[]): void;
   /** `sha256`: of all ids; undefined: answers are not recorded one by one. */
   answered(promptTokens: number, completionTokens: number, sha256?: string | null): void;
-  /** An event with so many tokens was sent. */
+  /** Counts an event with this many tokens. */
   streamed(tokens: number): void;
   /** HTTP 4xx caused by the request itself. */
   refused(): void;

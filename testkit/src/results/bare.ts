@@ -57,7 +57,7 @@ export const bareFacts = (change: Partial<RewardFacts> = {}): RewardFacts => ({
   ...change,
 });
 
-/** A resolved rollout. The default of `rollout_id` has run, instance and index of `change`. */
+/** Returns a resolved rollout. Its default `rollout_id` is made from the run, instance and index in `change`. */
 export function bareResult(change: Partial<Result> = {}): Result {
   const { run_id = 'r1', instance_id = 'a__b-1', rollout_index = 0 } = change;
   return Result.parse({
@@ -90,7 +90,7 @@ export const bareReport = (change: Partial<Report> = {}): Report => ({
   ...change,
 });
 
-/** The turn whose answer is message number `message`: without ids and commands. */
+/** Returns the turn whose answer is message number `message`, without ids and commands. */
 export const bareTurn = (message: number, change: Partial<Turn> = {}): Turn => ({
   ...{ message, finish_reason: 'stop', model_seconds: 1, usage: null, tokens: null, commands: [] },
   policy_version: { start: null, end: null },

@@ -45,7 +45,7 @@ test('a stored rollout is continued by branches and opened by a shell', async ()
     const answers = messages.filter(({ role }) => role === 'assistant');
     expect(answers.map(({ weight = 1 }) => weight)).toEqual([...Array(12).fill(0), ...Array(8).fill(1)]);
   }
-  // An export of both files names the parent of each branch, and the mean reward behind the turn of the parent.
+  // An export of both files names each branch's parent, and the mean reward behind the parent's turn.
   const whole = join(scene.folder, 'whole.jsonl');
   await scene.done`export ${join(scene.folder, `${run}.jsonl`)} ${file} --format sft-messages --out ${whole}`;
   const [parent, ...others] = await readLines<Exported>(whole);
@@ -64,7 +64,7 @@ test('a stored rollout is continued by branches and opened by a shell', async ()
   expect(shell).toMatchObject({ code: 0, stdout: 'from turn 1\n' });
   expect(await scene.swefarm`shell ${`${rollout}@0`} -- test -e made.txt`).toMatchObject({ code: 1 });
   expect(await scene.swefarm`shell ${`${rollout}@40`}`).toMatchObject({ code: 2 });
-  // On a terminal it is one; `execFile` fails for a failed assertion of the driver.
+  // The driver tests the shell on a terminal. `execFile` rejects if one of its assertions fails.
   const driver = [
     join(import.meta.dirname, 'terminal.py'),
     process.execPath,

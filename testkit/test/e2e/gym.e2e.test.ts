@@ -53,7 +53,7 @@ async function rollout(entry: string, policy: Policy): Promise<Consumed & { text
   return { ...consume(status, text), text };
 }
 
-/** Passes requests on, and shows each to `see`. */
+/** Starts a proxy that shows each request to `see`. */
 async function startRelay(to: string, see: (request: IncomingMessage, body: string) => void) {
   const server = createServer(async (request, reply) => {
     const body = Buffer.concat(await Array.fromAsync(request)).toString();
@@ -131,13 +131,13 @@ test('a rollout without an answer is replaced under its call; text before a fail
   });
 });
 
-test('a rollout asks the endpoint of its row, with the headers and fields of its row', async () => {
+test('a rollout uses the endpoint, headers and fields of its row', async () => {
   const [first = []] = twentyTurns().conversations[0]?.variants ?? [];
   await using server = await startScriptedPolicy({ script: conversation(first.slice(-3)) });
   const seen = new Set<string>();
   await using relay = await startRelay(server.url, ({ headers, url = '' }, body) => {
     const { 'x-session-id': session, 'x-swefarm-rollout': rollout } = headers;
-    // The gateway's probe of the endpoint sends no headers of a rollout.
+    // The gateway's probe of the endpoint omits the headers of the rollout.
     if (rollout && url.endsWith('/completions'))
       seen.add(JSON.stringify([session, JSON.parse(body).cache_salt]));
   });

@@ -1,4 +1,4 @@
-/** A policy learns on a whole farm that its trainer starts: the loop of examples/train with a table in place of a model. */
+/** A policy learns on a whole farm that its trainer starts: the loop of examples/train with a table instead of a model. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp } from 'node:fs/promises';
@@ -14,12 +14,12 @@ const EXAMPLES = ['cpburnz__pathspec-0.10.2', 'r1chardj0n3s__parse-1.20.2'];
 
 type Step = { reward: number; judged: number; rollouts: number; ratio_distance: number };
 
-test('the reward rises by the verdicts of the farm, until a token id is spoiled', async () => {
+test("rewards rise by the farm's verdicts, and a wrong token id stops training", async () => {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-learns-'));
   const { files } = await buildExamples({ ids: EXAMPLES, for: 'rootfs', out: folder });
   const out = join(folder, 'curve.jsonl');
   const script = join(ROOT, 'examples/train/own/table.py');
-  // The table's chance of less than this rise in four steps is below 1 in 300.
+  // The chance that a learning table misses the required rise in four steps is below 1 in 300.
   const child = spawn(
     'python3',
     [script, '--dataset', files.rootfs, '--out', out, '--steps', '5', '--spoil', '4'],

@@ -1,4 +1,4 @@
-/** Tests the Python client against a real gateway, worker and scripted policy: the page's example, a killed trainer, one that stays away. */
+/** Tests the Python client against a real gateway, worker and scripted policy, including a killed trainer and one that stays away. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -11,7 +11,7 @@ import { EXAMPLE_ID } from './scripts.ts';
 
 type Consumed = { rollout: string; reward: number | null; sampled: number; end: string };
 
-test('the first code of docs/python.md runs as it stands, and sees a mixed group', async () => {
+test('the first code of docs/python.md runs unchanged and receives a mixed group', async () => {
   await using stack = new AsyncDisposableStack();
   const { folder, row, python } = await startFarm(stack);
   const examples = loadScript(join(ROOT, 'examples/policy/examples.yaml'));
@@ -34,7 +34,7 @@ test('the first code of docs/python.md runs as it stands, and sees a mixed group
   );
 });
 
-test('single rollouts are played and cancelled by their coroutines', async () => {
+test('coroutines play and cancel single rollouts', async () => {
   await using stack = new AsyncDisposableStack();
   const { folder, call, row, python } = await startFarm(stack);
   await writeFile(join(folder, 'row.json'), JSON.stringify(row));
@@ -51,7 +51,7 @@ test('single rollouts are played and cancelled by their coroutines', async () =>
     .toMatchObject({ status: 'done', result: { outcome: 'cancelled', reward_row: 'cancelled' } });
 });
 
-test('a killed trainer goes on with each sample once, and one that stays away frees the farm', async () => {
+test('a restarted trainer gets each sample once, and a lost one frees the farm', async () => {
   await using stack = new AsyncDisposableStack();
   const { folder, call, row, python } = await startFarm(stack);
   const rows = [1, 2, 3].map((number) => ({ ...row, instance_id: `example__copy-${number}` }));
@@ -94,7 +94,7 @@ test('a killed trainer goes on with each sample once, and one that stays away fr
   await expect.poll(async () => (await left()).left, { timeout: 90_000 }).toBe(0);
   expect((await left()).counts).toMatchObject({ outcomes: { cancelled: 6 } });
 
-  // A restart after the lease plays what it cancelled, in a run of its own.
+  // A restart after the lease plays the cancelled groups again, in another run.
   const back = consume(slow.url, 'never.jsonl', 'step-2', '60');
   const all = async () => {
     const { runs: found } = (await (await call('GET', '/v1/runs')).json()) as { runs: { run_id: string }[] };

@@ -1,4 +1,4 @@
-/** A gateway, a worker on rootfs and one example, for tests that drive them from Python. */
+/** Starts a gateway, a rootfs worker and one example, for tests that use them from Python. */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { buildExamples } from '../../src/examples/build.ts';
@@ -10,7 +10,7 @@ import { EXAMPLE_ID } from './scripts.ts';
 export const ROOT = join(import.meta.dirname, '../../..');
 const TOKEN = 'a-token-of-this-test';
 
-/** `python` starts the machine's python3 with the package of this checkout and the address of the gateway. */
+/** `python` runs the machine's python3 with this checkout's package and the gateway's address. */
 export async function startFarm(stack: AsyncDisposableStack) {
   const redis = stack.use(await startRedis());
   const scene = openScene({
@@ -22,7 +22,7 @@ export async function startFarm(stack: AsyncDisposableStack) {
   const url = await gatewayUrl(stack.use(scene.start`serve --port 0`));
   stack.use(await scene.worker``);
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: scene.folder });
-  // The images have the installed packages already.
+  // The packages are already installed in the images.
   const [row] = built.rows.map((one) => ({ ...one, install: 'true' }));
   const python = (words: readonly string[], env: Record<string, string> = {}) =>
     spawn('python3', words, {

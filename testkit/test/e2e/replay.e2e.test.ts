@@ -12,12 +12,12 @@ const ROLLOUTS = 8;
 const TURNS = 20;
 const KILLS = 2;
 
-test('of long answers a drain loses no token and a kill the last seconds', async () => {
+test('a drain loses no token of a long answer, and a kill only the last ones', async () => {
   await using redis = await startRedis();
   const env = { SWEFARM_REDIS_URL: redis.url, SWEFARM_RUNTIME: 'rootfs', SWEFARM_DRAIN_GRACE_SECONDS: '2' };
   const scene = openScene(env);
   const thought = Array.from({ length: 60 }, (_, n) => `Step ${n} of a long thought.`).join(' ');
-  // Four tokens an event: 40 tokens a second, and ten seconds or more an answer.
+  // Four tokens per event make 40 tokens a second, so an answer takes ten seconds or more.
   const turns = ['ls', 'cat setup.py', 'git status --short'].map((command) => ({ command, thought }));
   const script = { ...conversation([...turns, { submit: true }]), delay: { event_ms: 100 } };
   await using policy = await startScriptedPolicy({ script });
@@ -42,7 +42,7 @@ test('of long answers a drain loses no token and a kill the last seconds', async
   const share = policy.stats().streamed_tokens / delivered;
   console.log(`tokens sampled per token delivered, two drains and two kills: ${share.toFixed(3)}`);
   expect(lines.some(({ replay }) => replay?.tokens !== undefined)).toBe(true);
-  // A kill loses at most what was sampled since the last record, a drain what was on its way.
+  // A kill loses at most the tokens since the last record. A drain loses at most the tokens that were in transit.
   expect(share).toBeLessThan(1 + (2 * ROLLOUTS * 300 + 2 * ROLLOUTS * 20) / delivered);
   expect(await worker.stop()).toBe(0);
   await scene.expectNothingLeft();

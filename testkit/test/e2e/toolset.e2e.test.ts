@@ -1,4 +1,4 @@
-/** Tests a run with a toolset on a real worker: the model edits by `str_replace_editor`, gets feedback on a submit, and its calls are exported. */
+/** Tests a toolset on a real worker: the model edits with `str_replace_editor`, gets feedback on a submit, and exports have its calls. */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { buildExamples } from '../../src/examples/build.ts';
@@ -31,7 +31,7 @@ const FIX = [
   ),
 ];
 const LOOKS = [edit('view', {}), replace('no such text', 'x')];
-/** Solves at once; solves after a failed submit; never solves. */
+/** Three scripts: solves at once; solves after a failed submit; never solves. */
 const VARIANTS = [
   [...LOOKS, ...FIX, call('bash', { command: 'git diff --stat' }), SUBMIT],
   [...LOOKS, SUBMIT, ...FIX, SUBMIT],
@@ -40,7 +40,7 @@ const VARIANTS = [
 
 type Message = { role: string; content: string | null; tool_calls?: { function: { name: string } }[] };
 
-test('rollouts with --toolset edit are judged, and results and exports name tools and calls', async () => {
+test('rollouts with --toolset edit are judged, and exports name tools and calls', async () => {
   await using redis = await startRedis();
   const scene = openScene({ SWEFARM_REDIS_URL: redis.url, SWEFARM_RUNTIME: 'rootfs' });
   await using policy = await startScriptedPolicy({ script: conversation(...VARIANTS) });

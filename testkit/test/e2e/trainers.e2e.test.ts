@@ -9,7 +9,7 @@ import { ROOT, startFarm } from './pythonfarm.ts';
 
 type Counts = { counts: { outcomes: { cancelled?: number } } };
 
-test('TRL gets real samples, the same ones after a restart, and slime ends a step early', async () => {
+test('TRL gets the same samples after a restart, and slime ends a step early', async () => {
   await using stack = new AsyncDisposableStack();
   const { folder, call, row, python } = await startFarm(stack);
   const examples = loadScript(join(ROOT, 'examples/policy/examples.yaml'));
@@ -28,7 +28,7 @@ test('TRL gets real samples, the same ones after a restart, and slime ends a ste
       .map((line) => JSON.parse(line)),
   ).toEqual([
     {
-      // The script has a fix, a wrong fix, an answer that the context cuts, and an endpoint that refuses.
+      // The script has a fix, a wrong fix, an answer that the context limit cuts, and an endpoint that refuses.
       rewards: [-1, -1, 0, 1],
       why: ['', expect.stringMatching(/^overlong: /), expect.stringMatching(/^policy_unauthorized: /)],
       ...{ lengths: true, sampled: true, told: true, same: true, rollouts: 4 },

@@ -43,7 +43,7 @@ export const sampledTokens = (line: WholeLine): number =>
     0,
   );
 
-/** Returns the sums of the tokens that the endpoint reported; a turn without usage counts as none. */
+/** Returns the sums of the tokens that the endpoint reported. A turn without usage adds nothing. */
 export function usageOf(turns: readonly (Turn | null)[]): Result['tokens'] {
   const sum = (key: 'prompt_tokens' | 'completion_tokens'): number =>
     turns.reduce((total, turn) => total + (turn?.usage?.[key] ?? 0), 0);

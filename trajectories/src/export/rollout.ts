@@ -61,9 +61,9 @@ const provenanceOf = ({ line, content, instance, model, exportedBy, branches = [
   /** Whether a token limit cut the rollout (docs/training-data.md#overlong-rollouts). */
   truncated: isTruncated(line),
   trust: line.report?.trust.level ?? line.facts?.trust ?? null,
-  /** The rollout that this one continues, and the last shared turn; null: it began with the first turn. */
+  /** The rollout that this one continues, and the last shared turn; null: the rollout is not a branch. */
   branch_of: line.branch_of ?? null,
-  /** Mean rewards of the rollouts that continue this one, by the turn behind which they do. */
+  /** Mean rewards of the rollouts that continue this one, by the last shared turn. */
   branch_rewards: [...branches],
   /** Version of swefarm that made the rollout. `exported_by` is the version that exported the rollout. */
   software_version: content?.software_version ?? null,

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { aLine } from '../../test/result.ts';
 import { BranchRewards } from './branches.ts';
 
-test('rewards behind a turn are means over branches with a reward, each counted once', () => {
+test('a reward behind a turn is the mean over its rewarded branches', () => {
   const branches = new BranchRewards();
   const note = (index: number, turn: number, reward: number | null) =>
     branches.note(

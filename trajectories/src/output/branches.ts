@@ -1,13 +1,13 @@
-/** Rewards behind the turns of a rollout, from the rollouts that continue it: the step-level credit of its turns. */
+/** Computes the mean rewards behind the turns of a rollout from its branches: the step-level credit of the turns. */
 import type { Result } from '@swefarm/shared';
 import { type Countable, meansOf, tally } from './tally.ts';
 
-/** `turn`: the last shared turn, from 1. `rewarded`: branches with a reward, over which `reward_mean` is taken. */
+/** `turn`: the last shared turn, from 1. `rewarded`: number of branches with a reward. `reward_mean`: mean of their rewards. */
 export type BranchReward = { turn: number; branches: number; rewarded: number; reward_mean: number | null };
 
 type Branch = Countable & Pick<Result, 'rollout_id' | 'branch_of'>;
 
-/** Collects branches by the rollout that they continue. A rollout that comes twice counts with its last result. */
+/** Collects branches by the rollout that they continue. If a branch is added twice, its last result counts. */
 export class BranchRewards {
   readonly #branches = new Map<string, Map<string, Branch>>();
 
@@ -18,7 +18,7 @@ export class BranchRewards {
     found.set(rollout_id, { rollout_id, branch_of, outcome, resolved, reward, turns });
   }
 
-  /** Returns the rewards behind each turn at which the rollout has branches, in the order of the turns. */
+  /** Returns the rewards behind each turn that has branches, in the order of the turns. */
   of(rolloutId: string): BranchReward[] {
     const branches = this.#branches.get(rolloutId)?.values() ?? [];
     return [...Map.groupBy(branches, ({ branch_of }) => branch_of?.turn ?? 0)]

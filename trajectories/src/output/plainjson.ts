@@ -1,4 +1,4 @@
-/** Converts the packed values of an artifact to plain JSON: numbers as lists, bytes as base64; `experts`: also `routed_experts`. */
+/** Converts the packed values of an artifact to plain JSON: numbers to lists, bytes to base64. `experts`: includes `routed_experts`. */
 export const plainJson = (value: unknown, { experts = true } = {}): string =>
   JSON.stringify(value, (key, inner: unknown) => {
     if (key === 'routed_experts' && !experts) return undefined;

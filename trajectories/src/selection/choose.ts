@@ -58,7 +58,7 @@ export type Choice = {
   /** Ids of the instances of the chosen rollouts. `samples` is the maximum number of chosen rollouts of one instance. */
   instances: ReadonlySet<string>;
   samples: number;
-  /** Rewards of all branches that were read, chosen or not. */
+  /** Rewards of all branches that were read, including branches that the filters leave out. */
   branches: BranchRewards;
   /** Hash of the chosen rollouts and their numbers. */
   fingerprint: string;

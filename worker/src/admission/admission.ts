@@ -1,7 +1,7 @@
 /**
- * Admits rollouts to their policy: a rollout waits in the queue, before any attempt, until the limit of its pool admits it, and is suspended
- * before its next turn while the limit is lower. Each second the worker renews the leases of its rollouts and makes jobs of admitted
- * rollouts due; one worker at a time polls the endpoints of a pool. During an outage of Redis, permissions stay as they are.
+ * Admits rollouts to their policy. A rollout waits in the queue, before any attempt, until the limit of its pool admits it. If the limit falls,
+ * rollouts are suspended before their next turn. Each second, the worker renews the leases of its rollouts and makes the jobs of admitted
+ * rollouts due. One worker at a time polls the endpoints of a pool. During an outage of Redis, permissions do not change.
  */
 import {
   ADMISSION_WAIT_MS,
@@ -25,7 +25,7 @@ const UNMEASURED_MS = 60_000;
 
 /** Membership of a rollout in its pool. Disposing it removes the rollout from the pool. */
 type Membership = Disposable & {
-  /** Call this instead when another worker runs the rollout: the rollout stays in the pool, and this worker renews it no more. */
+  /** Call this instead if another worker runs the rollout. The rollout stays in the pool, and this worker stops renewing its lease. */
   leaveToOther(): void;
 };
 
@@ -41,7 +41,7 @@ export type Permit = Membership & {
 export type Waiting = Membership & {
   /** Delay of the rollout's job. The job is made due when the rollout is admitted. */
   readonly delayMs: number;
-  /** Call this when the job is delayed: the rollout may have been admitted before. Never throws. */
+  /** Call this after the job is delayed: if the rollout was admitted in the meantime, makes the job due. Never throws. */
   delayed(): Promise<void>;
 };
 
@@ -49,7 +49,7 @@ type Member = {
   rollout: string;
   order: number;
   permission: Permission;
-  /** Resolves when the rollout may play, or must wait. */
+  /** Resolves when it is known whether the rollout may play. */
   decided: PromiseWithResolvers<void>;
   pause: ReturnType<typeof createPause>;
 };
@@ -99,8 +99,8 @@ export function createAdmission(deps: AdmissionDeps, tickMs: number = TICK_MS) {
 
   return {
     /**
-     * Returns whether the rollout may play now. Waits only until the limit of the pool is known; throws the signal's reason when aborted.
-     * @param entrant its `order` is the priority of its job; of the waiting rollouts, the lowest is admitted first
+     * Returns a permit if the rollout may play now, else how it waits. Blocks only until the limit of the pool is known. Throws the signal's
+     * reason when aborted. @param entrant `order`: priority of its job; the waiting rollout with the lowest one is admitted first
      */
     async enter(
       name: PoolName,
@@ -139,13 +139,13 @@ export function createAdmission(deps: AdmissionDeps, tickMs: number = TICK_MS) {
 
 function tickAll(pools: Map<string, Pool>, tick: (pool: Pool) => Promise<void>): void {
   for (const [id, pool] of pools) {
-    // Rollouts that wait are admitted by any worker that has seen them.
+    // Any worker that knows of waiting rollouts may admit them.
     if (pool.members.size > 0 || pool.counts.waiting > 0) void tick(pool);
     else pools.delete(id);
   }
 }
 
-/** Calls only the first function that ends the membership. */
+/** Returns a membership that runs only the first of the two functions that is called. */
 function membershipOf(leave: () => void, drop: () => void): Membership {
   let ended = false;
   const once = (end: () => void) => () => {
@@ -163,8 +163,8 @@ const newPool = (name: PoolName, apiKey: Pool['apiKey']): Pool => ({
 type Exchange = (pool: Pool, members?: readonly Member[]) => Promise<void>;
 
 /**
- * Returns a function that renews the leases of this worker's rollouts in a pool, or of the given ones, applies their permissions, and makes
- * due the jobs of rollouts that the call admitted. It never throws.
+ * Returns a function that renews the leases of this worker's rollouts in a pool (default: all of them), and applies their permissions. It also
+ * makes the jobs of newly admitted rollouts due. It never throws.
  */
 function createExchange({ farm, log }: AdmissionDeps): Exchange {
   let away = false;
@@ -191,7 +191,7 @@ function createExchange({ farm, log }: AdmissionDeps): Exchange {
   };
 }
 
-/** Makes the jobs of admitted rollouts due. If the call fails, the delay of the jobs ends. */
+/** Makes the jobs of admitted rollouts due. If this fails, the jobs become due when their delay ends. */
 async function call(
   { jobs, admissions }: AdmissionDeps['farm'],
   pool: string,

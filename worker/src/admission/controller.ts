@@ -8,22 +8,22 @@ import type { AdmissionState, EndpointLoad } from '@swefarm/shared';
 
 /** First limit, for each endpoint. */
 const START = 32;
-/** Factor of growth at each poll. It is low because the load follows the limit with a delay: sandboxes start, and contexts grow. */
+/** Factor of growth at each poll. It is low because the load lags behind the limit while sandboxes start and contexts grow. */
 const GROWTH_FACTOR = 1.1;
 /** Rollouts for each endpoint by which the limit grows in one poll after its first fall. */
 const GROWTH = 1;
 /** The limit grows below this usage of the KV cache. */
 const GROW_BELOW = 0.6;
-/** Above this usage of the KV cache, the limit falls in proportion, so that the usage becomes TARGET_USAGE. */
+/** Above this usage of the KV cache, the limit falls in proportion, towards TARGET_USAGE. */
 const FALL_ABOVE = 0.9;
 const TARGET_USAGE = 0.8;
-/** The queue is long if more requests wait than this share of the running ones. After so many polls with a long queue the limit falls. */
+/** A queue is long if its length exceeds this share of the running requests. The limit falls after QUEUE_POLLS polls with a long queue. */
 const QUEUE_RATIO = 0.5;
 const QUEUE_POLLS = 3;
 const QUEUE_FALL = 0.9;
 /** Factor after preemptions, and after answers with status 429 or 503. */
 const OVERLOAD_FALL = 0.8;
-/** Maximum number of polls after a fall in which the limit does not change, while the requests of suspended rollouts end. */
+/** Maximum number of polls after a fall during which the limit does not change, while the requests of suspended rollouts end. */
 const DRAIN_POLLS = 15;
 /** Time for which endpoints that no longer report their load leave the limit unchanged. */
 const BLIND_MS = 60_000;

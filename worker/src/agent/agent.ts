@@ -39,7 +39,7 @@ export type ContextOverflow = {
 /** `after`: from where other lines of requests may continue. `text`: what was sampled, if the worker parsed it. */
 export type LineReply = PolicyReply & Pick<TurnReply, 'after' | 'text'>;
 
-/** The received part of an answer, without what the agent saw before it. */
+/** The received part of an answer, without the observations before it. */
 export type BegunReply = Omit<BegunAnswer, 'start' | 'observed' | 'exit_codes'>;
 
 export type LineRequest = {
@@ -50,11 +50,11 @@ export type LineRequest = {
   answer?: number;
   /** Most tokens of the answer beside the limits of the run; null or absent: no further limit. */
   maxTokens?: number | null;
-  /** Part of the answer that an earlier attempt received; it is used if the prompt is the same. Absent: none. */
+  /** Part of the answer that an earlier attempt received. It is used only if the prompt is the same. Absent: no part. */
   begun?: BegunReply;
-  /** Called when `begun` is used, before the rest is requested. */
+  /** Called when `begun` is used, before the request for the rest. */
   onResumed?: () => void;
-  /** Called when the endpoint is asked, with a function that returns the received part of the answer; null: nothing can be continued. */
+  /** Called when a request is sent. `read` returns the received part of the answer; null: no client can continue the answer. */
   onBegin?: (read: () => BegunReply | null) => void;
 };
 
@@ -102,7 +102,7 @@ export type AgentDeps = {
   beforeTurn?: (trajectory: Trajectory) => void;
   /** Called with each recorded answer, before its commands run. */
   onAnswer?: (trajectory: Trajectory) => void;
-  /** Judges a submit that need not be the last; null: it ends the rollout. The agent's clock stands still meanwhile. */
+  /** Judges a submit, after which the agent may go on; null: a submit ends the rollout. The agent's clock stops during the call. */
   onSubmit?: (submission: string | null) => Promise<Feedback | null>;
   /** Called after each turn to publish progress and record the trace. */
   onTurn?: (trajectory: Trajectory) => void;

@@ -126,7 +126,7 @@ test('the agent’s clock continues at the recorded time', async () => {
   expect(again.recorded.every((turn) => turn.at >= at)).toBe(true);
 });
 
-test('an interrupted answer is continued once, if what was seen before it is the same', async () => {
+test('an interrupted answer is continued once, if the prompt is the same', async () => {
   const { recorded } = await play(ANSWERS);
   const third = recorded[2] as RecordedTurn;
   const part = { prompt: '', text: 'T', ids: Int32Array.of(7), log_probs: Float32Array.of(-1) };
@@ -137,13 +137,13 @@ test('an interrupted answer is continued once, if what was seen before it is the
     play(ANSWERS, [], echoShell(), 60, { ...begun, ...seenBefore({ messages: [], turns: [] }, 0) }),
   ]);
   expect([same.resumed, other.resumed, first.resumed]).toEqual([[1], [], []]);
-  // The agent's clock counts the seconds of the part.
+  // The agent's clock includes the seconds of the part.
   expect(same.recorded[0]?.at).toBeGreaterThan(500);
   expect(other.recorded[0]?.at).toBeLessThan(500);
   expect(other.end.exit_status).toBe('submitted');
 });
 
-test('the time limit counts a part of an answer before the rest of the answer arrives', async () => {
+test('the time limit includes the continued part of an answer at once', async () => {
   const { recorded } = await play(ANSWERS);
   const part = { prompt: '', text: 'T', ids: Int32Array.of(7), log_probs: Float32Array.of(-1) };
   const begun = { ...(recorded[2] as RecordedTurn), ...part, versions: [], seconds: 2000 };

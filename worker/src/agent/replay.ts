@@ -15,7 +15,7 @@ import type { AgentDeps, ContextOverflow, LineReply, LineRequest, Policy, Policy
 import type { Pause } from './deadline.ts';
 import { isSameObservation } from './sameobservation.ts';
 
-/** A replayed turn does not observe what was recorded; `turn` counts from 1. */
+/** The observation of a replayed turn differs from the record. `turn` counts from 1. */
 export class ReplayDiffers extends Error {
   override readonly name = 'ReplayDiffers';
   readonly turn: number;
@@ -29,17 +29,17 @@ export class ReplayDiffers extends Error {
 export type ReplayDeps = {
   /** Recorded turns, in order; may be empty. */
   turns: readonly RecordedTurn[];
-  /** Part of the answer behind the turns; null: none. */
+  /** Part of the answer after the recorded turns; null: no part. */
   begun: BegunAnswer | null;
   /** Longest time of the replay. */
   mostSeconds: number;
   /** Called with each turn that the endpoint answered, before its commands run. */
   onRecord(turn: RecordedTurn): void;
-  /** Called when the endpoint is asked, with a function that returns the received part of the answer. */
+  /** Called when a request is sent. `read` returns the received part of the answer. */
   onBegin(read: () => BegunAnswer | null): void;
   /** Called when the last recorded answer was given. */
   onOver(seconds: number): void;
-  /** Called with the number of tokens of `begun` that were continued. */
+  /** Called when `begun` is continued, with its number of tokens. */
   onResumed(tokens: number): void;
 };
 
@@ -115,7 +115,7 @@ export function openReplay(live: PolicyOfLines, deps: ReplayDeps): Replay {
   };
 }
 
-/** Asks the endpoint behind the recorded turns. The first answer continues the part that an earlier attempt received. */
+/** Requests the answers after the recorded turns. The first one continues the part that an earlier attempt received. */
 function openAnswers(
   deps: Pick<ReplayDeps, 'begun' | 'onBegin' | 'onResumed'>,
   clock: ReturnType<typeof startReplayClock>,
@@ -125,7 +125,7 @@ function openAnswers(
   return {
     see(trajectory: Trajectory): void {
       played = trajectory;
-      // Turns that agree are worth more than a part of an answer, so a difference behind them drops that part only.
+      // If only the observations after the last turn differ, the replayed turns stay valid, and only the part is dropped.
       if (begun && restore(begun, trajectory) !== null) begun = null;
     },
     async ask(line: Ask, request: LineRequest): Promise<LineReply | ContextOverflow> {
@@ -137,7 +137,7 @@ function openAnswers(
           return received && { ...seenBefore(trajectory, trajectory.turns.length), ...received };
         });
       if (!part) return await line({ ...request, onBegin });
-      // The time limit counts the part at once: the rest of the answer may take long.
+      // The time limit includes the part at once, because the rest of the answer may take long.
       const onResumed = () => {
         clock.add(part.seconds);
         deps.onResumed(part.ids.length);
@@ -204,7 +204,7 @@ function startReplayClock(inner: Pause, replays: boolean) {
     setTo(seconds: number): void {
       recorded = seconds;
     },
-    /** Counts seconds of an earlier attempt. */
+    /** Adds seconds of an earlier attempt to the clock. */
     add(seconds: number): void {
       offset -= seconds;
       for (const listener of listeners) listener();

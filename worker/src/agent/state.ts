@@ -19,7 +19,7 @@ export type RolloutState = Disposable &
     readonly signal: AbortSignal;
     remainingSeconds(): number;
     malformedAnswers: number;
-    /** Runs work during which the agent's clock stands still. */
+    /** Stops the agent's clock while the given work runs. */
     stopClock<T>(work: () => Promise<T>): Promise<T>;
     malformedInARow: number;
     /** Whether the history contains an answer with `badArguments` (see `Action` of actions.ts). */

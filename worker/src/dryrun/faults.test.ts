@@ -10,7 +10,7 @@ const nameOf = (at: number, group = 0): Name => {
 const NAMES = Array.from({ length: 1_000 }, (_, at) => nameOf(at % 8, Math.floor(at / 8)));
 const faultsOf = (script: object) => createFaults(DryRunScript.parse({ seed: 7, ...script }));
 
-test('the same script makes the same faults in any order, another seed makes others', () => {
+test('faults depend on the seed, not on the order of the rollouts', () => {
   const script = { rollouts: [{ fail: 'lost', chance: 0.1 }], delay: { from: 1, to: 2 } };
   const of = faultsOf(script);
   const first = NAMES.map((name) => of(name, 0));
@@ -25,7 +25,7 @@ test('the same script makes the same faults in any order, another seed makes oth
   expect(first.every(({ delaySeconds }) => delaySeconds >= 1 && delaySeconds < 2)).toBe(true);
 });
 
-test('counts follow the order of first uses, and a repeated rollout keeps its number', () => {
+test('rollouts are numbered in order, and a repeated one keeps its number', () => {
   const of = faultsOf({ rollouts: [{ fail: 'lost', every: 3 }], groups: [{ short: 6, nth: [2] }] });
   const failing = NAMES.slice(0, 24).flatMap((name, at) =>
     of(name, 0).fail ? [[at, of(name, 0).fail]] : [],
@@ -38,7 +38,7 @@ test('counts follow the order of first uses, and a repeated rollout keeps its nu
   ]);
 });
 
-test('the first fault of a kind applies, with faults of other kinds', () => {
+test('the first fault of each kind applies', () => {
   const rollouts = [{ fail: 'lost' }, { delay: 4 }, { fail: 'bug' }, { versions: ['a', 'b'] }];
   expect(faultsOf({ rollouts })(nameOf(0), 0)).toMatchObject({
     ...{ fail: 'lost', delaySeconds: 4, versions: ['a', 'b'], cancels: null },
@@ -54,7 +54,7 @@ test('a delay is fixed, between bounds, log-normal, or a share of the stored tim
   const sorted = drawn.toSorted((a, b) => a - b);
   expect(sorted[1_000]).toBeGreaterThan(9.3);
   expect(sorted[1_000]).toBeLessThan(10.7);
-  // A standard deviation above the median.
+  // Entry 1,683 is the 84th percentile: one standard deviation above the median.
   expect(sorted[1_683]).toBeGreaterThan(10 * Math.exp(0.5) * 0.9);
   expect(sorted[1_683]).toBeLessThan(10 * Math.exp(0.5) * 1.1);
 });

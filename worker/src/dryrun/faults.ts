@@ -1,18 +1,18 @@
-/** Decides what the script of a dry run does to a rollout. */
+/** Selects the faults of a dry run's script for each rollout. */
 import { applies, type DryRunScript, type RolloutFault, secondsOf } from '@swefarm/shared';
 import type { Name } from './stored.ts';
 
 export type Faults = Pick<RolloutFault, 'fail' | 'attempts' | 'reward' | 'ids' | 'versions'> & {
   cancels: 'rollout' | 'group' | null;
   delaySeconds: number;
-  /** The faults as the result shows them. */
+  /** Descriptions of the faults for the result. */
   names: string[];
 };
 
-/** `storedSeconds`: time of agent and evaluation of the stored rollout. */
+/** Returns the faults of a rollout. `storedSeconds`: time of agent and evaluation of the stored rollout. */
 export type FaultsOf = (name: Name, storedSeconds: number) => Faults;
 
-/** Returns a function that decides. It counts rollouts and groups in the order in which they come first. */
+/** Returns a function that selects faults. It numbers rollouts and groups in the order of their first calls. */
 export function createFaults({ seed, delay, rollouts, groups }: DryRunScript): FaultsOf {
   const rolloutNumbers = new Map<string, number>();
   const groupNumbers = new Map<string, number>();
@@ -27,7 +27,7 @@ export function createFaults({ seed, delay, rollouts, groups }: DryRunScript): F
     const short = ofGroup.find((one) => one.short !== undefined && name.index >= one.short);
     const isCancelled = ofGroup.some((one) => one.cancel);
     const failing: RolloutFault[] = short ? [{ fail: 'sandbox_lost' }] : [];
-    // The first fault of a kind applies.
+    // If several faults of one kind match, the first one in the script applies.
     const chosen: RolloutFault = Object.assign({}, ...[...failing, ...own].toReversed());
     const { fail, attempts, reward, cancel, ids, versions } = chosen;
     return {
@@ -43,7 +43,7 @@ export function createFaults({ seed, delay, rollouts, groups }: DryRunScript): F
   };
 }
 
-/** Returns the number of a key, from 1, in the order of first uses. */
+/** Returns the number of a key, from 1, in the order of first use. */
 function numberOf(numbers: Map<string, number>, key: string): number {
   const known = numbers.get(key) ?? numbers.size + 1;
   numbers.set(key, known);

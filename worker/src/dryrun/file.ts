@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { DryRun, problemOf, tryParseJson, UsageError } from '@swefarm/shared';
 import { playOf } from './play.ts';
 
-/** Reads the file of a dry run. Throws UsageError if it is no such file, or of another version. */
+/** Reads the file of a dry run. Throws UsageError for a file of another format or version. */
 export async function readPlay(file: string) {
   const read = DryRun.safeParse(tryParseJson(await readFile(file, 'utf8')));
   if (!read.success) throw new UsageError(`${file}: no dry run of this version: ${problemOf(read.error)}`);

@@ -1,6 +1,6 @@
 /**
- * Runs the rollouts of a dry run: takes a stored rollout, publishes its turns over the scripted time, and judges its recorded facts by the
- * reward table of the run. Claims, retries, cancels, sessions and commits are those of any worker.
+ * Runs the rollouts of a dry run: chooses a stored rollout, publishes its turns during the scripted delay, and judges its stored facts by the
+ * run's reward table. Claims, retries, cancels, sessions and commits work as in any worker.
  */
 import {
   type ArtifactContent,
@@ -25,7 +25,7 @@ import { playSession } from './session.ts';
 import { openStored } from './stored.ts';
 import { notContiguous, shareOf, withVersions } from './turns.ts';
 
-/** Returns how a worker runs the rollouts of a dry run. */
+/** Returns the function with which a worker runs the rollouts of a dry run. */
 export function playOf(dryRun: DryRun): Play {
   const { script } = dryRun;
   const stored = openStored(dryRun);
@@ -47,7 +47,7 @@ export function playOf(dryRun: DryRun): Play {
   return { runRollout, dryRun: true, decide: script.retries ? decide : withoutRetries };
 }
 
-/** Gives a rollout up after its first failure, so that a failure of the script needs no delays. */
+/** Ends a rollout after its first failure, so that a scripted failure causes no retry delays. */
 const withoutRetries: typeof decide = (entries) => {
   const last = entries.findLast(({ end }) => end?.stage != null);
   if (!last?.end?.stage || last.end.class === 'drained' || last.end.class === 'done') return decide(entries);
@@ -59,7 +59,7 @@ const withoutRetries: typeof decide = (entries) => {
 const changedBy = (trajectory: Trajectory, { ids }: Faults): Trajectory =>
   ids === 'not_contiguous' ? notContiguous(trajectory) : trajectory;
 
-/** Publishes the turns one after the other, in equal parts of the delay. While the policy is paused, no turn begins. */
+/** Publishes the turns one by one, at equal intervals of the delay. No turn begins while the policy is paused. */
 async function publish(
   task: Task,
   content: ArtifactContent,
@@ -88,7 +88,7 @@ async function publish(
     recordTurn(task, { ...stored, model, messages, turns: [...turns] });
   }
   if (!stored) return;
-  // Only the turns of the main line are published one by one.
+  // Turns of other lines are published together with the last turn.
   const last = turns.at(-1)?.policy_version.end ?? null;
   const lines = stored.lines?.map((line) => ({
     ...line,
@@ -98,7 +98,7 @@ async function publish(
   content.trajectory = { ...stored, model, turns, ...(lines ? { lines } : {}) };
 }
 
-/** Returns a function with the version that samples now; undefined: the stored versions stay. */
+/** Returns a function that returns the current policy version; undefined: the stored versions stay. */
 function knownVersion({ run }: Task, followed: FollowedPolicy | null, { version }: DryRun['script']) {
   if (version === 'stored') return () => undefined;
   if (version !== 'announced') return () => version;
@@ -112,7 +112,7 @@ async function cancel({ job, signal, services: { active, farm } }: Task, { cance
   signal.throwIfAborted();
 }
 
-/** Fails the rollout as the script asks. Ids that do not continue fail a run that requires tokens, as in a real rollout. */
+/** Throws the failure that the script sets. Also fails a run that requires tokens if the stored ids are missing or not contiguous. */
 function fail({ run, attempt }: Task, faults: Faults, trajectory: Trajectory | null): void {
   if (faults.fail && attempt <= (faults.attempts ?? attempt))
     throw new RolloutFailure(faults.fail, `dry run: ${faults.names.join('; ')}`);
@@ -123,7 +123,7 @@ function fail({ run, attempt }: Task, faults: Faults, trajectory: Trajectory | n
   throw new RolloutFailure('policy_tokens', `dry run: token ids of the stored rollout ${why}`);
 }
 
-/** Records what the stored rollout left, and judges its facts. */
+/** Records the artifact of the stored rollout, and judges its facts. */
 function conclude(
   task: Task,
   content: ArtifactContent,
@@ -135,7 +135,7 @@ function conclude(
   const ungraded = facts.ungraded || !run.evaluation.enabled;
   const known: RewardFacts = { ...facts, training: isForTraining(run), ungraded };
   if (reward === 'none') {
-    // The reward table gives no reward to a rollout of a training run that the time limit cut while it waited for its policy.
+    // In a training run, the reward table gives no reward to a rollout that reached the time limit while it waited for its policy.
     Object.assign(known, { exit_status: 'time_limit', policy_share: 1, policy_pace: null, training: true });
     if (content.trajectory) content.trajectory = { ...content.trajectory, exit_status: 'time_limit' };
   }

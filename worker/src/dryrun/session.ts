@@ -1,4 +1,4 @@
-/** The sandbox of a session in a dry run: answers the n-th command with the output of the n-th stored one. */
+/** Simulates the sandbox of a session in a dry run: command n gets the output of the n-th stored command. */
 import type { CommandResult, Shell } from '@swefarm/sandbox';
 import { type ArtifactContent, type InputError, SENTINEL, type Trajectory } from '@swefarm/shared';
 import type { SandboxFiles } from '../agent/inputs.ts';
@@ -7,7 +7,7 @@ import { openSession } from '../rollout/session.ts';
 
 type StoredCommand = { command: string; output: string; exitCode: number | null };
 
-/** Runs the session until its driver submits it or ends it. */
+/** Runs the session until its driver submits or ends it. */
 export async function playSession(task: Task, { trajectory, patch }: ArtifactContent): Promise<void> {
   const session = await openSession(task);
   const shell = shellOf(trajectory ? commandsOf(trajectory) : []);
@@ -17,7 +17,7 @@ export async function playSession(task: Task, { trajectory, patch }: ArtifactCon
   task.trace.trajectory = end.trajectory;
 }
 
-/** Returns the commands of a trajectory with their outputs: of a message in the default form its output, else all of it. */
+/** Returns the stored commands with their outputs. An observation in another form than the default counts as a whole as output. */
 function commandsOf({ turns, messages }: Trajectory): StoredCommand[] {
   return turns.flatMap(({ message, commands }, at) => {
     const seen = messages

@@ -1,4 +1,4 @@
-/** The stored rollouts of a dry run, and which of them a rollout gets: those of its instance in turn, in an order that the seed determines. */
+/** Selects a stored rollout for each rollout of a dry run. Rollouts of an instance get its stored rollouts in an order that the seed fixes. */
 
 import { readFile } from 'node:fs/promises';
 import {
@@ -13,7 +13,7 @@ import {
   uniformOf,
 } from '@swefarm/shared';
 
-/** How a rollout is named in seeds: run ids are random, so the number of the run among those with its instance stands for them. */
+/** Identifies a rollout in random decisions. `visit` replaces the random run id: the number of the run among the instance's runs, from 0. */
 export type Name = { instance: string; visit: number; index: number; text: string };
 
 export function openStored({ rollouts, any, script }: DryRun) {
@@ -26,7 +26,7 @@ export function openStored({ rollouts, any, script }: DryRun) {
   const all = any ? shuffled(rollouts) : [];
   const visits = new Map<string, string[]>();
   return {
-    /** Names a rollout. The number of its run counts runs of this process. */
+    /** Returns the name of a rollout. `visit` counts the runs since the start of this process. */
     nameOf(rolloutId: string): Name {
       const { runId, instanceId: instance, index } = parseRolloutId(rolloutId);
       const runs = visits.get(instance) ?? [];
@@ -35,7 +35,7 @@ export function openStored({ rollouts, any, script }: DryRun) {
       const visit = runs.indexOf(runId);
       return { instance, visit, index, text: `${seed}/${instance}/${visit}/${index}` };
     },
-    /** Throws RolloutFailure `instance_invalid` if no rollout of the instance is stored. */
+    /** Returns the stored rollout. Throws RolloutFailure `instance_invalid` if the instance has none. */
     choose({ instance, visit, index }: Name): StoredRollout {
       const among = byInstance.get(instance) ?? all;
       const first = Math.floor(uniformOf(`${seed}/first/${instance}/${visit}`) * among.length);
@@ -44,7 +44,7 @@ export function openStored({ rollouts, any, script }: DryRun) {
       const why = `dry run: no rollout of ${instance} is stored; add one to --replay, or use --replay-any`;
       throw new RolloutFailure('instance_invalid', why);
     },
-    /** Throws RolloutFailure `artifact_store` for an artifact that cannot be read. */
+    /** Reads the artifact. Throws RolloutFailure `artifact_store` if it is unreadable. */
     async read({ rollout_id, artifact }: StoredRollout): Promise<ArtifactContent> {
       try {
         return await decodeArtifact(await readFile(artifact));

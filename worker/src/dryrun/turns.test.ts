@@ -13,7 +13,7 @@ function sequences({ turns }: ReturnType<typeof madeTrajectory>): number[][] {
   });
 }
 
-test('rewritten ids make one prompt that does not continue the past, and change no sampled id', () => {
+test('rewritten ids make one prompt not contiguous, and change no sampled id', () => {
   const stored = madeTrajectory(6, 1);
   const changed = notContiguous(stored);
   expect(changed.contiguous).toBe(false);
@@ -28,7 +28,7 @@ test('rewritten ids make one prompt that does not continue the past, and change 
   expect(notContiguous(madeTrajectory(1, 1)).contiguous).toBe(true);
 });
 
-test('versions share the turns, and change in the middle of an answer', () => {
+test('versions share the turns equally, and change in the middle of an answer', () => {
   const shares = [0, 1, 2, 3].map((at) => shareOf(['a', 'b'], at, 4));
   expect(shares).toEqual([
     { start: 'a', end: 'a' },

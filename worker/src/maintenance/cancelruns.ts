@@ -48,7 +48,7 @@ async function cancelRun(
   await farm.cancel.cancelRun(runId, reason);
 }
 
-/** Cancels runs whose submitter asked for a lease and renews it no more. */
+/** Cancels runs whose lease has expired. */
 export const cancelAbandonedRuns: Duty = {
   name: 'cancel-abandoned-runs',
   everyMs: 5_000,

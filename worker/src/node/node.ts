@@ -22,14 +22,14 @@ export type Node = AttemptServices & {
   router: Router | null;
 };
 
-/** How a worker runs rollouts, and whether it retries them. */
+/** How a worker runs rollouts, and when it retries them. */
 export type Play = Pick<AttemptServices, 'runRollout'> & Partial<Pick<AttemptServices, 'dryRun' | 'decide'>>;
 
 type Given = 'config' | 'farm' | 'runtime' | 'threads' | 'runRollout' | 'metrics' | 'stop' | 'log';
 
 type NodeParts = Pick<AttemptServices, Given> &
   Play & {
-    /** Returns whether a sandbox can start on this node; absent: starts a trial sandbox. */
+    /** Returns whether the node can start sandboxes; absent: the worker starts a trial sandbox. */
     isWell?: (last: FailedRollout | null) => Promise<boolean>;
     policyIntervalMs?: number;
   };

@@ -1,4 +1,4 @@
-/** Asks the policy of a rollout whether it may take the rollout now, before any attempt, so that a waiting rollout occupies nothing. */
+/** Asks for admission of a rollout to its policy before any attempt, so that a waiting rollout uses no slot and no sandbox. */
 import type { RolloutJob, RunRecord } from '@swefarm/shared';
 import type { Permit, Waiting } from '../admission/admission.ts';
 import { poolOf } from '../admission/pool.ts';
@@ -6,7 +6,7 @@ import type { AttemptServices } from './context.ts';
 import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 
 /**
- * Returns null for a run without policy or admission. Throws the signal's reason when it aborts.
+ * Returns the permit or the wait of a rollout; null: the run has no policy or no admission. Throws the signal's reason when it aborts.
  * @param order priority of the job
  */
 export async function admit(
@@ -24,7 +24,7 @@ export async function admit(
   return await admission.enter(pool, { rollout, order, apiKey }, how.signal);
 }
 
-/** Removes a rollout of a paused run from its pool, so that it takes no slot of a run that plays. Returns null: it is not admitted. */
+/** Removes a rollout of a paused run from its pool, so that it takes no slot from other runs. Returns null: the rollout has no permit. */
 export async function leavePool(
   { policy }: RunRecord,
   { rollout_id: rollout }: RolloutJob,

@@ -53,7 +53,7 @@ export async function afterFailure(
   return retryOrGiveUp(context, failure);
 }
 
-/** Records the end of the attempt, so that the attempt does not count as a crash. The turn record belongs to the other attempt now. */
+/** Records the end of the attempt, so that it does not count as a crash. The turn record now belongs to the other attempt. */
 async function leaveToOther(context: AttemptContext): Promise<AfterAttempt> {
   await context.turns.close(true);
   const ended = endAttempt(context, attemptEnd.drained('another attempt has it'));

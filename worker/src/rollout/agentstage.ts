@@ -39,7 +39,7 @@ const OPEN: Record<SandboxAgent, OpenAgent> = {
 /** Image, evaluation container (`clean`) and staleness check of a rollout. */
 export type Prepared = { image: ReadyImage; clean: PreparedContainer; staleness: Staleness };
 
-/** Runs the agent in a sandbox, then frees its slot at the policy. If the replay of recorded turns differs, the agent begins anew in another sandbox. */
+/** Runs the agent in a sandbox, then frees the slot at its policy. If a replay differs, the agent begins anew in another sandbox. */
 export async function runAgent(name: SandboxAgent, task: Task, prepared: Prepared): Promise<AgentWork> {
   using permit = task.permit;
   try {

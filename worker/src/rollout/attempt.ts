@@ -29,7 +29,7 @@ import { retryUntilAnswered, untilTakenOver } from './untilanswered.ts';
 const OTHER_NODE_WAIT_MS = 10_000;
 const OTHER_NODE_DELAY_MS = 2_000;
 
-/** @param order priority of the job, by which rollouts that wait for their policy are admitted */
+/** @param order priority of the job; it determines the order of admission */
 export async function attemptRollout(
   job: RolloutJob,
   services: AttemptServices,

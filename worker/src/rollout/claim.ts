@@ -24,7 +24,7 @@ const RUN_PAUSED_MS = 10_000;
 const OTHER_ATTEMPT_MS = 7_000;
 
 /**
- * Returns the claimed rollout, or what to do with a job whose rollout this worker does not run now. A rollout that its policy does not admit is
+ * Returns the claimed rollout, or what to do with the job if this worker does not run it now. If the policy does not admit the rollout, it is
  * claimed only to evaluate finished work or to commit a cancel. The caller must dispose the permit.
  * @param order priority of the job
  */
@@ -79,7 +79,7 @@ export async function claimRollout(
   }
 }
 
-/** Returns the run with the policy of this rollout. */
+/** Returns the run with the rollout's own policy. */
 const withOwnPolicy = (run: RunRecord, { policy: own }: RolloutJob): RunRecord =>
   run.policy && own ? { ...run, policy: policyOfRollout(run.policy, own) } : run;
 

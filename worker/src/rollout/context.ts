@@ -43,7 +43,7 @@ export type AfterAttempt =
   /**
    * `anywhere`: the next worker that claims the job runs it, whatever the image. `notOurs`: why only another version may run the job;
    * nothing was claimed. `passed`: the claim of another worker's attempt; the next claim does not wait for the end of that attempt.
-   * `delayed` is called when the job is delayed.
+   * `delayed`: call it after the job is delayed.
    */
   | {
       next: 'later';
@@ -72,7 +72,7 @@ export type AttemptServices = {
   farm: Farm;
   runtime: Runtime;
   runRollout: (task: Task) => Promise<Judged>;
-  /** Whether the worker runs only the rollouts of dry runs; else it runs none of them. */
+  /** Whether the worker runs only rollouts of dry runs. Otherwise it runs none of them. */
   dryRun: boolean;
   /** Decides from the journal whether a rollout gets another attempt. */
   decide: typeof decide;
@@ -107,7 +107,7 @@ export type ClaimedRollout = {
   cancelled: CancelReason | null;
   run: RunRecord;
   instance: Read<Instance>;
-  /** Null: the rollout plays without admission, or asks no policy. */
+  /** Null: the run has no policy or no admission. */
   permit: Permit | null;
 };
 
@@ -169,7 +169,7 @@ export class Trace {
   facts: RewardFacts | null = null;
   /** Prompt set and toolset of the rollout; null: the run has none. */
   variant: Variant | null = null;
-  /** Only in a dry run. */
+  /** Present only in a dry run. */
   dryRun: DryRunMark | null = null;
   /** Only for agents that come as programs. */
   agent: InstalledAgent | null = null;

@@ -23,7 +23,7 @@ export function recordTurn(task: Task, trajectory: Trajectory): void {
   if (turn) countTurn(task, turn);
 }
 
-/** Records the last turn of a trajectory without counting it, because an earlier attempt counted it. */
+/** Records the last turn of a trajectory without counting the turn, which an earlier attempt counted. */
 export function showTurn(task: Task, trajectory: Trajectory): void {
   task.trace.trajectory = trajectory;
   task.live.turns(trajectory);

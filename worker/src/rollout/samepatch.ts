@@ -26,7 +26,7 @@ import { retryUntilAnswered, untilAborted } from './untilanswered.ts';
 type Taken = { by: string; report: Report; log: Buffer | null };
 
 const POLL_MS = 1_000;
-/** Milliseconds beyond the time limit of the tests after which this rollout no longer waits for another one's verdict. */
+/** Milliseconds beyond the tests' time limit after which this rollout stops waiting for the verdict of another rollout. */
 const PATIENCE_MS = 60_000;
 
 /** Returns the hash of a patch and the conditions of its evaluation; null: the rollout is graded by itself. */

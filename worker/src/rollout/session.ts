@@ -42,10 +42,10 @@ export async function openExternal(task: Task): Promise<OpenedAgent> {
   };
 }
 
-/** What runs the inputs of a session. */
+/** The shell and files that execute the inputs of a session. */
 type SessionSandbox = Pick<InputDeps, 'shell' | 'files' | 'onSubmit'> & { workdir: string };
 
-/** Takes the session for this attempt. `play` runs the inputs of its driver until the session ends. */
+/** Takes the session for this attempt. `play` executes the driver's inputs until the session ends. */
 export async function openSession(task: Task) {
   await takeSession(task);
   const clock: SessionClock = { pausedMs: 0, judgedSeconds: () => 0 };

@@ -15,7 +15,7 @@ const partOf = (...ids: number[]): BegunAnswer => ({
 });
 const TURN = { start: 's', observed: [], exit_codes: [], answer: { role: 'assistant', content: 'a' } };
 
-/** A record in memory; `gate` delays each append. */
+/** Returns a record in memory. `gate` delays each append. */
 function scene(gate: () => Promise<unknown> = async () => undefined) {
   const store = { blob: null as Buffer | null, appends: 0 };
   const append = async (_id: string, _name: unknown, bytes: Uint8Array, offset: number) => {
@@ -33,21 +33,21 @@ function scene(gate: () => Promise<unknown> = async () => undefined) {
   return { store, turns, read: async () => await decodeTurns(store.blob ?? Buffer.alloc(0)) };
 }
 
-test('a record with only a part of the first answer is named in the journal', async () => {
+test('the journal names a record that has only a part of the first answer', async () => {
   const { turns, read } = scene();
   turns.begin(() => partOf(1, 2));
   expect(await turns.close()).toEqual({ turns: 0 });
   expect(await read()).toEqual({ replay: null, turns: [], begun: partOf(1, 2) });
 });
 
-test('an attempt without a record names none', async () => {
+test('the journal names no record for an attempt without one', async () => {
   const { turns, store } = scene();
   turns.begin(() => null);
   expect(await turns.close()).toEqual({});
   expect(store.appends).toBe(0);
 });
 
-test('a part that the client rejects as damaged is taken back', async () => {
+test('a part that the client rejects as damaged is withdrawn', async () => {
   const { turns, store, read } = scene();
   let received = partOf(1, 2);
   turns.begin(() => received);
@@ -61,7 +61,7 @@ test('a part that the client rejects as damaged is taken back', async () => {
   expect(store.appends).toBe(2);
 });
 
-test('once the rollout belongs to another attempt, nothing is written and no timer runs', async () => {
+test('a record ends when the rollout moves to another attempt', async () => {
   const release = Promise.withResolvers<void>();
   const { turns, store } = scene(() => release.promise);
   turns.begin(() => partOf(1, 2));
@@ -70,7 +70,7 @@ test('once the rollout belongs to another attempt, nothing is written and no tim
   turns.add({ ...TURN, turn: {}, at: 1 } as unknown as RecordedTurn);
   turns.begin(() => partOf(3));
   const closed = turns.close(true);
-  // The other attempt removed the record, so that the append finds another length.
+  // The other attempt removed the record, so the append finds an unexpected length.
   store.blob = Buffer.from('other');
   release.resolve();
   await closed;

@@ -28,7 +28,7 @@ import { retryUntilAnswered, untilTakenOver } from './untilanswered.ts';
 
 /** Longest record in bytes. Later turns are not recorded, so that the next attempt continues from this point. */
 const MOST_BYTES = 64 * 1024 ** 2;
-/** Time in milliseconds after which the received part of an answer is recorded again: a lost worker loses no more sampling. */
+/** Interval in milliseconds at which the received part of an answer is recorded. A lost worker loses at most this much sampling. */
 const PART_MS = 3_000;
 /** Ends after which the state of the sandbox, or the time that is used up, may be the cause: the next attempt begins anew. */
 const NOT_REPLAYED: ReadonlySet<FailureClass> = new Set([
@@ -37,7 +37,7 @@ const NOT_REPLAYED: ReadonlySet<FailureClass> = new Set([
   'policy_tokens',
   'bug',
 ]);
-/** Number of lost attempts after which the record may be their cause. */
+/** Number of lost attempts after which the record is suspected to be their cause. */
 const MOST_DEATHS = 2;
 
 /** Returns whether the turns of the run's rollouts are recorded. */
@@ -64,12 +64,12 @@ export class AttemptTurns {
   #stored = 0;
   #bytes = 0;
   #isClosed = false;
-  /** Nothing is written any more: the rollout has its result, or another attempt has the rollout. */
+  /** Set when nothing more may be written: the rollout has its result, or belongs to another attempt. */
   #isOver = false;
-  /** Returns the received part of the answer that the agent waits for; null: it waits for none. */
+  /** Returns the received part of the answer in progress; null: no answer is in progress. */
   #answering: (() => BegunAnswer | null) | null = null;
   #timer: NodeJS.Timeout | undefined;
-  /** The part that the record has behind its last turn. */
+  /** The part that is stored after the record's last turn. */
   #part: BegunAnswer | null = null;
   #writing: Promise<void> | null = null;
   #hasFailed = false;
@@ -77,7 +77,7 @@ export class AttemptTurns {
   #source: JournalEntry | null = null;
   /** How this attempt used an earlier record; null: there was none. */
   replay: Replay | null = null;
-  /** The part of the answer behind the turns to replay; null: none. */
+  /** The part of the answer after the turns to replay; null: no part. */
   begun: BegunAnswer | null = null;
 
   /** The constructor sends no request. */
@@ -130,13 +130,13 @@ export class AttemptTurns {
     }, PART_MS).unref();
   }
 
-  /** Ends the appends. Returns what the journal states of the record. `over`: no attempt needs the record, so nothing more is written. */
+  /** Ends the appends. Returns the facts for the journal. `over`: no other attempt needs the record, so nothing more is written. */
   async close(over = false): Promise<{ turns?: number; replay?: Replay }> {
     clearInterval(this.#timer);
     this.#isClosed = true;
     this.#isOver ||= over;
     await this.#writing;
-    // Without bytes of its own this attempt has replayed only, and the record that it replayed is still there.
+    // If this attempt wrote no bytes, it only replayed turns. The replayed record still exists.
     const isBehind = this.#bytes > 0 && this.#stored < this.#turns.length;
     if (!over && (isBehind || this.#partToStore())) await this.#start(true);
     return {
@@ -163,7 +163,7 @@ export class AttemptTurns {
     });
   }
 
-  /** Returns the received part of the answer. A part without tokens is returned only if the record has one with tokens, which is damaged. */
+  /** Returns the part of the answer to store. An empty part is returned only to withdraw a stored part, whose tokens were damaged. */
   #partToStore(): BegunAnswer | null {
     const part = this.#answering?.() ?? null;
     return part && (part.ids.length > 0 || this.#part) ? part : null;

@@ -154,7 +154,7 @@ test.each(['updating', 'asleep'] as const)(
   },
 );
 
-test('servers that are pausing get requests, which they may answer long after every timeout', async () => {
+test('pausing servers get requests, and may answer them after every timeout', async () => {
   const trainer = openTrainer();
   const resumed = Promise.withResolvers<void>();
   const server = await startEndpoint(
@@ -186,7 +186,7 @@ test('servers that are pausing get requests, which they may answer long after ev
   ]);
 });
 
-test('faults of servers that are pausing cost nothing, and are retried once a second', async () => {
+test('faults of pausing servers are retried once a second, at no cost', async () => {
   const trainer = openTrainer();
   const server = await endpoint({ script: short });
   await server.setFault({ kind: 'unavailable' });
@@ -199,7 +199,7 @@ test('faults of servers that are pausing cost nothing, and are retried once a se
   expect((await playing).exit_status).toBe('submitted');
 });
 
-test('each request asks for the model of the version, if the run follows the policy by name', async () => {
+test('a run with a policy name requests the model of the current version', async () => {
   const trainer = openTrainer();
   const asked: unknown[] = [];
   const server = await startEndpoint((request, response, index) => {

@@ -67,7 +67,7 @@ test('other faults, and a run without patience, fail as before', async () => {
   expect(hasty.endpoint.requests).toHaveLength(2);
 });
 
-test('headers of the policy are sent with each request, in place of the session header', async () => {
+test('each request has the headers of the policy, instead of the session header', async () => {
   const headers = { 'X-Session-ID': 'trajectory 7', 'X-SMG-Routing-Key': 'k' };
   await using at = await refusing(ok, 0, { session_header: 'x-session-id', headers });
   expect(at.endpoint.requests[0]?.headers).toMatchObject({

@@ -1,4 +1,4 @@
-/** Answers that begin with a part that an earlier attempt received. */
+/** Tests answers that begin with a part from an earlier attempt. */
 import { createHash } from 'node:crypto';
 import { closePolicyConnections } from '@swefarm/policy';
 import { PolicyConfig } from '@swefarm/shared';
@@ -27,7 +27,7 @@ async function resume(handlers: Handler[], more: object = {}) {
   return { asked, bodies, policy };
 }
 
-test('only the tokens of this attempt count for its pace', async () => {
+test('only the tokens of this attempt count towards its pace', async () => {
   const { asked, bodies, policy } = await resume([streamed(events([10, 11], 'stop'))]);
   expect(await asked).toMatchObject({ generation_token_ids: Int32Array.of(8, 9, 10, 11) });
   expect(bodies()[0]?.prompt).toEqual([1, 2, 3, 8, 9]);

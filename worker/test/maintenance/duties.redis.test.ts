@@ -47,7 +47,7 @@ test('a deadline cancels rollouts without a result, with the reason, and keeps r
   expect(await at.farm.jobs.missing(ids)).toEqual(ids.slice(1));
 });
 
-test('a run whose submitter renews its lease no more is cancelled, others are not', async () => {
+test('a run is cancelled when its lease expires, and other runs are not', async () => {
   const at = await scene();
   const { run, ids } = await startRun(at, {});
   const renewed = await startRun(at, {});
@@ -142,7 +142,7 @@ test('lost and failed jobs are made again; finished runs leave the list', async 
   expect((await at.farm.groups.unfinishedRuns()).runs).toHaveLength(1);
 });
 
-test('a rollout whose policy is unreadable is named, and keeps no other from its job', async () => {
+test('a rollout with an unreadable policy does not block other rollouts', async () => {
   const at = await scene();
   const { run, ids } = await startRun(at, {}, false);
   const [bad = ''] = ids;

@@ -1,12 +1,12 @@
 -- Renews the leases of a worker's rollouts in a pool, admits waiting rollouts up to the limit, and returns the state of the worker's rollouts.
--- A playing rollout beyond the limit is suspended; the last admitted ones are beyond it first. Expired leases free their slots. A rollout of
--- another worker, or of none, that is admitted has its slot for one lease, in which a worker must claim its job.
+-- If more rollouts play than the limit allows, the last admitted ones are suspended. An expired lease frees its slot. If the script admits
+-- a rollout of another worker, or of none, its slot is reserved for one lease, within which a worker must claim the job.
 -- KEYS: 1 pool (hash)  2 playing  3 waiting  4 lapses (sorted sets)  5 pools (sorted set)
 -- ARGV: 1 pool  2 fixed limit ('' for the limit of the pool's state)  3 life time of leases (ms)
 --       4 time for which a rollout waits without a renewal (ms)  5 life time of the pool (s)  6 refusals since the last exchange
 --       7.. triples: rollout, 1 if it plays, priority
--- Reply: limit (-1: none, '': unknown), rollouts that play, that wait, then for each rollout 'wait', 'play' or 'suspended', then the
--- admitted rollouts that are not among the given ones
+-- Reply: limit (-1: none, '': unknown), number of rollouts that play, number that wait; then 'wait', 'play' or 'suspended' for each given
+-- rollout; then the admitted rollouts that were not given
 local now = now_ms()
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', now, 'LIMIT', 0, 1000)) do
   for i = 2, 4 do
@@ -33,14 +33,14 @@ for i = 7, #ARGV, 3 do
   given[id] = true
   local rank = redis.call('ZRANK', KEYS[2], id)
   if ARGV[i + 1] == '1' then
-    -- The lease may have expired in an outage, and another rollout may have the slot: this one ranks behind those of its millisecond.
+    -- The lease may have expired in an outage, and another rollout may have the slot. This one then ranks last within its millisecond.
     redis.call('ZADD', KEYS[2], 'NX', now + 0.99, id)
     redis.call('ZREM', KEYS[3], id)
     redis.call('ZADD', KEYS[4], now + ARGV[3], id)
   elseif rank and not (bounded and rank >= tonumber(limit)) then
     redis.call('ZADD', KEYS[4], now + ARGV[3], id)
   else
-    -- An admitted rollout has not started, so it waits again when the limit fell meanwhile.
+    -- An admitted rollout that has not started waits again if the limit has fallen.
     redis.call('ZREM', KEYS[2], id)
     redis.call('ZADD', KEYS[3], 'NX', ARGV[i + 2], id)
     redis.call('ZADD', KEYS[4], now + ARGV[4], id)

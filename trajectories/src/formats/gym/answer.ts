@@ -34,9 +34,9 @@ export type Answer = {
   /** `all`: the answer also has the output of each further line that is trained on. */
   lines: LineChoice;
   trajectory: boolean;
-  /** Whether a judged rollout that a token limit cut is masked. Its reward stays. */
+  /** Whether a judged rollout that a token limit cut is masked. The mask does not change its reward. */
   maskOverlong?: boolean;
-  /** Whether the answer has the experts of each token, if they are stored; absent: yes. */
+  /** Whether the answer includes the stored experts of each token; absent: yes. */
   experts?: boolean;
 };
 
@@ -67,7 +67,7 @@ export function* answerPieces(answer: Answer): Generator<Piece> {
   yield* outputPieces(main, conversation, experts);
   yield `]},"reward":${float(result.outcome === 'judged' ? (result.reward ?? 0) : 0)}`;
   if (result.outcome === 'judged') yield partPieces(result);
-  // NeMo RL masks the loss by `instance_config`. Gym leaves a sample out of scores by the field at the top.
+  // NeMo RL masks the loss if `instance_config` asks for it. Gym excludes a sample from scores if the top-level field is set.
   yield `,"mask_sample":${unjudged?.shown === 'masked'}`;
   yield `,"instance_config":{"mask_sample":${isMasked}},${inner(facts(answer))}`;
   if (unjudged) yield `,${inner(failureFields(unjudged))}`;

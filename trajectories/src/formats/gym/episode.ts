@@ -130,7 +130,7 @@ function namesOf({ class: name, noPersist }: Cause): { failure_kind: string; sta
   }
 }
 
-/** Failures of an instance that only its tests show. */
+/** Failure classes that appear only when an instance's tests run. */
 const IN_GRADING: ReadonlySet<string> = new Set(['tests_cannot_start', 'parser_failed']);
 
 const KINDS: Readonly<Record<string, string>> = {

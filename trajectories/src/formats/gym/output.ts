@@ -5,7 +5,7 @@ import { openExpertTable } from './experts.ts';
 import { JsonList, type Piece, single } from './json.ts';
 import { type Conversation, conversationOf } from './responseitems.ts';
 
-/** Yields the items of the line's own answers, without brackets, with `routed_experts` if `withExperts`. Their prompts contain the tokens of the lines that the line continues. */
+/** Yields the items of a line's own answers, without brackets. The prompts of the answers contain the tokens of the earlier lines. */
 export function* outputPieces(
   line: WholeLine,
   conversation: Conversation,

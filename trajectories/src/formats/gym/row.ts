@@ -37,8 +37,8 @@ const ModelName = z.string().min(1);
 const Version = z.string().min(1).max(200);
 
 /**
- * Policy of one rollout. `model` and `version` are settings of the run, as in the fields of the row; the others apply to this rollout alone, so
- * that rows of many addresses share a run.
+ * Policy of one rollout. `model` and `version` are settings of the run, as the row's top-level fields are. The other fields apply only to this
+ * rollout, so that rows with different addresses share a run.
  */
 const RowPolicy = z.strictObject({
   urls: Urls.nullish(),
@@ -73,9 +73,9 @@ export const GymRow = z.looseObject({
   reward_weights: RewardWeights.nullish(),
   /** Whether the answer also has the output of the lines beside the main line, of an agent that comes as a program. */
   trajectory_lines: z.enum(['main', 'all']).nullish(),
-  /** Whether a rollout that a token limit cut is masked; absent: by the caller's entry. */
+  /** Whether a rollout that a token limit cut is masked; absent: the caller's entry decides. */
   mask_overlong: z.boolean().nullish(),
-  /** Whether the answer has the experts of each token; absent: if the run requires them. */
+  /** Whether the answer includes the experts of each token; absent: only if the run requires them. */
   routed_experts: z.boolean().nullish(),
   _ng_task_index: z.number().int().nullish(),
   _ng_rollout_index: z.number().int().nullish(),
@@ -94,8 +94,8 @@ export const GymRow = z.looseObject({
 export type GymRow = z.infer<typeof GymRow>;
 
 /**
- * Returns the policy settings of a row; null means that the row does not set the value. `model` replaces a configured model, and
- * `requestModel` does not. `own`: what applies to this rollout alone.
+ * Returns the policy settings of a row; null: the row does not set the value. `model` replaces a configured model. `requestModel` does not.
+ * `own`: settings that apply only to this rollout.
  */
 export function policyOf(row: GymRow) {
   const params = row.responses_create_params;

@@ -11,7 +11,7 @@ const numbers = (text: string | undefined, array: typeof Int32Array | typeof Flo
   return [...new array(bytes.buffer, bytes.byteOffset, bytes.length / 4)];
 };
 
-test('a sample has the stored ids, and the log-probabilities of the sampled tokens alone', () => {
+test('a sample has the stored ids, and log-probabilities for sampled tokens only', () => {
   const made = madeTrajectory(3, 1);
   const { segments, missing } = sampleOf(aResult(), made, MAIN);
   expect(missing).toBeNull();
@@ -27,7 +27,7 @@ test('a sample has the stored ids, and the log-probabilities of the sampled toke
   expect(one).not.toHaveProperty('routed_experts');
 });
 
-test('versions that change in mid-answer are spans, and unknown ones are not', () => {
+test('an answer whose version changes has a span for each known version', () => {
   const made = madeTrajectory(2, 1);
   const [first, second] = made.turns;
   const sampled = first?.tokens?.generation.length ?? 0;
@@ -48,7 +48,7 @@ test('versions that change in mid-answer are spans, and unknown ones are not', (
   ]);
 });
 
-test('experts come on request, as they are stored', () => {
+test('a sample includes the stored experts on request', () => {
   const made = madeTrajectory(1, 1);
   const experts = {
     dtype: 'uint8',
@@ -64,7 +64,7 @@ test('experts come on request, as they are stored', () => {
   expect(segments[0]?.routed_experts).toEqual([{ ...experts, rows: 'AQIDBA==' }]);
 });
 
-test('a rollout without ids says why', () => {
+test('the sample of a rollout without ids gives the reason', () => {
   expect(sampleOf(aResult(), null, MAIN)).toMatchObject({ segments: [], missing: 'no trajectory is stored' });
   const made = madeTrajectory(1, 1);
   const turns = made.turns.map((turn) => ({ ...turn, tokens: null }));

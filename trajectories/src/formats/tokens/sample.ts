@@ -1,6 +1,6 @@
 /**
- * The sample of a rollout for a trainer: token ids and log-probabilities as base64 of little-endian numbers, which a client reads without
- * parsing each number. A sample of 60,000 tokens has some 400 KB; its trajectory as JSON has the same ids as text, and all messages.
+ * Makes the sample of a rollout for a trainer. Token ids and log-probabilities are base64 of little-endian numbers, which a client reads without
+ * parsing. A sample of 60,000 tokens has about 400 KB. The trajectory as JSON is larger: it has the ids as text, and all messages.
  */
 import { isTruncated, LineKind, Result, type Trajectory, type TurnExperts } from '@swefarm/shared';
 import { z } from 'zod';
@@ -13,13 +13,13 @@ const at = z.number().int();
 const SampleSegment = z.object({
   line: z.string(),
   kind: LineKind,
-  weight: z.number().meta({ description: 'the weights of all segments of a rollout have the sum 1' }),
+  weight: z.number().meta({ description: 'the weights of all segments of a rollout add up to 1' }),
   prompt_ids: packed('int32').meta({
-    description: 'base64 of int32: all tokens before the first own answer',
+    description: 'base64 of int32: all tokens before the first answer of the segment',
   }),
   response_ids: packed('int32'),
   log_probs: packed('float32').meta({
-    description: 'base64 of float32: of the sampled tokens only, in order',
+    description: 'base64 of float32: one number for each sampled token, in order',
   }),
   turns: z.array(z.tuple([at, at, z.string().nullable(), z.string().nullable()])).meta({
     description: 'answers: tokens [start, stop) of the response, finish reason, version at the end',
@@ -48,15 +48,15 @@ export const SampleBody = z.object({
   truncated: z.boolean().meta({ description: 'a token limit cut the rollout' }),
   segments: z
     .array(SampleSegment)
-    .meta({ description: 'the main line first; several of one line: its prompts do not continue' }),
-  missing: z.string().nullable().meta({ description: 'why there are no segments; null: there are' }),
+    .meta({ description: 'the main line first. A line has several segments if its prompts do not continue' }),
+  missing: z.string().nullable().meta({ description: 'why there are no segments; null: there are some' }),
 });
 export type SampleBody = z.infer<typeof SampleBody>;
 
-/** What a caller wants of a sample. */
+/** The lines and experts that a caller requests with a sample. */
 export type SampleChoice = { lines: LineChoice; experts: boolean };
 
-/** @param trajectory null: the rollout has none, or its artifact is gone */
+/** Returns the sample. @param trajectory null: the rollout has none, or its artifact was removed */
 export function sampleOf(
   result: Result,
   trajectory: Trajectory | null,
@@ -95,7 +95,7 @@ function segmentBody({ sequence, facts }: Segment): z.infer<typeof SampleSegment
 
 const expertsBody = ({ rows, ...experts }: TurnExperts) => ({ ...experts, rows: base64([rows]) });
 
-/** Returns the runs of tokens of the answers that one known version sampled. */
+/** Returns the token ranges of the answers, split where the version changes. Omits tokens of unknown versions. */
 function spansIn({
   answers,
   versions,
@@ -113,7 +113,7 @@ function spansIn({
   return spans;
 }
 
-/** All platforms of the farm are little-endian. */
+/** Encodes numbers as base64, little-endian as on all platforms of the farm. */
 const base64 = (pieces: readonly ArrayBufferView[]): string =>
   Buffer.concat(
     pieces.map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength)),

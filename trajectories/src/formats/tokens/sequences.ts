@@ -11,9 +11,9 @@ export type TokenSequence = {
   /** Index in `names` of the policy version that sampled the token; -1: the token is from a prompt, or the version is unknown. */
   versions: Int32Array;
   names: string[];
-  /** The answers that were generated in this sequence: tokens [start, stop), and the version at the end. */
+  /** The answers sampled in this sequence: tokens [start, stop), finish reason, and the version at the end. */
   answers: { start: number; stop: number; finish_reason: string | null; version: string | null }[];
-  /** The stored experts of all turns; rows of later turns replace those of earlier ones. */
+  /** The stored experts of all turns. Rows of later turns replace earlier ones. */
   experts: TurnExperts[];
 };
 

@@ -67,7 +67,7 @@ async function requestTurn(
   try {
     const client = await openClient();
     const resumption = resumptionOf(request, versions, client);
-    // An earlier attempt received the tokens of the resumed part, in seconds that are not counted here.
+    // An earlier attempt received the tokens of the resumed part. The seconds measured here do not include them.
     generated = () => client.generatedTokens() - resumption.tokens;
     const whole = () => seconds() + resumption.seconds;
     request.onBegin?.(() => {

@@ -19,7 +19,7 @@ const ENDPOINT_FAULTS: ReadonlySet<string> = new Set([
   'policy_silent',
 ]);
 
-/** Time between a fault and the next request to servers that are about to pause. */
+/** Delay before a failed request is retried while servers are `pausing`. */
 const PAUSING_MS = 1_000;
 
 const backoffMs = exponentialBackoff(250, 8_000);

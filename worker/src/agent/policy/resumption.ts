@@ -1,9 +1,9 @@
-/** Continues an answer of which an earlier attempt received a part. */
+/** Continues an answer from the part that an earlier attempt received. */
 import type { Post, TurnClient } from '@swefarm/policy';
 import type { TurnRequest } from './turncontext.ts';
 import type { TurnVersions } from './versions.ts';
 
-/** Begins the answer with the part that an earlier attempt received, once the prompt is known to be the same. */
+/** Resumes an answer: `decide` starts it with the earlier part if the prompt, which is known only then, is the same. */
 export function resumptionOf(
   { begun, messages, tools, onResumed }: TurnRequest,
   versions: TurnVersions,

@@ -1,17 +1,17 @@
 /**
- * Splits the tokens of one request by the versions that the trainer announced while they arrived: an answer may be in flight across a weight
- * update, and the worker reads the record of the policy once a second.
+ * Splits the tokens of one request by policy version. The weights may change while an answer is in flight, and the worker reads the trainer's
+ * record only once a second.
  */
 import type { Span } from '@swefarm/shared';
 import type { FollowedPolicy } from './watch.ts';
 
-/** Tokens `from` to `to` of the request, sampled by one version. */
+/** Tokens [from, to) of the request, sampled by one version. */
 type Piece = { version: string | null; from: number; to: number };
 
 export type TokenSplit = Disposable & {
   /**
-   * Returns the spans of the request's tokens. The version of tokens that arrived between the last read of one version and the first read of
-   * the next is null. `last`: the version known at the end.
+   * Returns the spans of the request's tokens. Tokens that arrived between the last read of one version and the first read of the next version
+   * have the version null. `last`: the version known at the end.
    */
   spans(tokens: number, last: string | null): Span[];
 };
@@ -25,14 +25,14 @@ export function openTokenSplit(
   const endpoints = JSON.stringify(first?.endpoints);
   const pieces: Piece[] = [{ version: first?.version ?? null, from: 0, to: 0 }];
   let changedAt = first?.changed_at;
-  /** Number of tokens at the previous read: they arrived before the next read was sent. */
+  /** Number of tokens at the previous read. They arrived before the worker sent the next read. */
   let arrived = 0;
   const stop = followed.onRead(() => {
     const record = followed.record();
     const now = generated();
     const piece = pieces.at(-1);
     if (record?.state === 'serving' && piece) {
-      // The answer may come from an endpoint that the trainer has replaced, whose weights are not those of the record.
+      // The answer may come from an endpoint that the trainer has replaced. The record does not name the weights of that endpoint.
       const version = JSON.stringify(record.endpoints) === endpoints ? record.version : null;
       if (version !== piece.version) pieces.push({ version, from: now, to: now });
       else if (record.changed_at === changedAt) piece.to = Math.max(piece.to, arrived);

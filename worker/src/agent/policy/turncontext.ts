@@ -42,7 +42,7 @@ export type PolicyDeps = {
   time?: Time;
 };
 
-/** `answer` and `maxTokens`: as in the options of a turn client. The picked fields: as in {@link LineRequest}. */
+/** `answer` and `maxTokens` are options of the turn client. The picked fields are described in {@link LineRequest}. */
 export type TurnRequest = Pick<LineRequest, 'begun' | 'onBegin' | 'onResumed'> & {
   messages: readonly Message[];
   tools: readonly ToolDefinition[];

@@ -37,7 +37,7 @@ function scene(first: string, { name = null, model = null, streamed = true }: Sc
       this.announce(next);
       endpoints = [url];
     },
-    /** The worker reads the record when `tokens` tokens have arrived. */
+    /** Simulates a read of the record when `tokens` tokens have arrived. */
     read(tokens: number) {
       arrived = tokens;
       onRead();
@@ -85,7 +85,7 @@ test('tokens of a stream interrupted before the update have the earlier version'
   });
 });
 
-test('a stream in flight across an update has spans of both versions, and null between reads', async () => {
+test('a stream across an update has spans of both versions and of neither', async () => {
   const { turn, request, announce, read } = scene('w1');
   request();
   for (const tokens of [40, 90, 140]) read(tokens);
@@ -98,7 +98,7 @@ test('a stream in flight across an update has spans of both versions, and null b
   read(300);
   expect(await turn.finish('http://a/v1', 320)).toEqual({
     policy_version: { start: 'w1', end: 'w2' },
-    // The tokens before the last read but one of w1 were certainly sampled by w1.
+    // 90 tokens had arrived before the worker sent its last read in the state `serving`, so w1 sampled them.
     spans: [
       { version: 'w1', tokens: 90 },
       { version: null, tokens: 140 },
@@ -107,7 +107,7 @@ test('a stream in flight across an update has spans of both versions, and null b
   });
 });
 
-test('a pause without new weights leaves the version of the whole answer', async () => {
+test('a pause without new weights does not split an answer', async () => {
   const { turn, request, announce, read } = scene('w1');
   request();
   announce('w1', 'pausing');
@@ -117,7 +117,7 @@ test('a pause without new weights leaves the version of the whole answer', async
   expect((await turn.finish('http://a/v1', 100)).spans).toEqual([{ version: 'w1', tokens: 100 }]);
 });
 
-test('a whole answer across an update has no known version: its tokens came at once', async () => {
+test('an unstreamed answer across an update has an unknown version', async () => {
   const { turn, request, announce, read } = scene('w1', { streamed: false });
   request();
   read(0);
@@ -126,7 +126,7 @@ test('a whole answer across an update has no known version: its tokens came at o
   expect((await turn.finish('http://a/v1', 100)).spans).toEqual([{ version: null, tokens: 100 }]);
 });
 
-test('an answer of a model that the trainer names for its version has this version alone', async () => {
+test('an answer of a model named for one version has only this version', async () => {
   const { turn, request, announce } = scene('w1', { name: 'p', model: 'lora-w1' });
   request();
   announce('w2');
@@ -136,7 +136,7 @@ test('an answer of a model that the trainer names for its version has this versi
   });
 });
 
-test('what a replaced endpoint still sends is not said to be of the new version', async () => {
+test('tokens from a replaced endpoint do not have the new version', async () => {
   const { turn, ...trainer } = scene('w1');
   trainer.request();
   trainer.replace('w2', 'http://b/v1');

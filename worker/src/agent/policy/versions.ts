@@ -28,7 +28,7 @@ export function createVersions(
     let head: AnswerHead | null = null;
     let split: TokenSplit | null = null;
     const versionsNow = (): StartAndEnd =>
-      // A model that the trainer names for its version has the same weights during the whole answer.
+      // If the trainer names a model for its version, the weights stay the same during the whole answer.
       config.name !== null && announced?.model
         ? { start: announced.version, end: announced.version }
         : versionsOf(announced, head, known());
@@ -51,9 +51,9 @@ export function createVersions(
         head = latest;
         if (latest.version !== null) reported = latest.version;
       },
-      /** Begins the answer with parts that an earlier attempt received. */
+      /** Adds parts that an earlier attempt received to the beginning of the answer. */
       resume: (begun: readonly Part[]) => void parts.push(...begun),
-      /** Returns the parts of an answer that has so many tokens and is not complete. */
+      /** Returns the parts of an incomplete answer with this many tokens. */
       partsOf(tokens: number): Part[] {
         const rest = tokens - parts.reduce((sum, part) => sum + part.tokens, 0);
         return rest > 0 ? [...parts, ...partsOfRequest(rest)] : [...parts];
@@ -88,9 +88,9 @@ function versionsOf(announced: Announced, head: AnswerHead | null, known: string
 type Part = StartAndEnd & { tokens: number };
 
 /**
- * Returns the tokens of a request by version. The versions of a part differ if the weights changed while its tokens came.
- * @param announced the trainer's record when a streamed request was sent: only a stream shows how many tokens had arrived when the trainer
- *   announced new weights
+ * Returns the tokens of a request by version. The start and end version of a part differ if the weights changed while its tokens arrived.
+ * @param announced the trainer's record when the request was sent; null for an answer without a stream, because only a stream shows how many
+ *   tokens had arrived when the trainer announced new weights
  */
 function splitParts(
   { start, end }: StartAndEnd,

@@ -14,13 +14,13 @@ import { createPause, type Pause } from '../deadline.ts';
 import type { Endpoints } from './endpoints.ts';
 
 export type FollowedPolicy = Disposable & {
-  /** Lasts while the policy does not serve; no clock runs meanwhile. */
+  /** Lasts while the policy does not serve. All clocks stop in this pause. */
   readonly pause: Pause;
-  /** Lasts while no request may be sent: not while the policy is `pausing`. */
+  /** Lasts while the worker must not send requests: in the states `updating` and `asleep`. */
   readonly stopped: Pause;
   /** Returns null if no trainer has registered the policy of this run. */
   record(): PolicyRecord | null;
-  /** Calls the listener after each read of the record; returns a function that unsubscribes. */
+  /** Calls the listener after each read of the record. Returns a function that unsubscribes it. */
   onRead(listener: () => void): () => void;
   /** Reads the record now, because an interrupted answer may be the first sign of a weight update. */
   refresh(): Promise<void>;

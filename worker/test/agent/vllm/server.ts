@@ -25,7 +25,7 @@ export type VllmOptions = {
   blocks: number;
   /** Most tokens of prompt and answer; absent: 8192. */
   context?: number;
-  /** Most requests at once; absent: 32. */
+  /** Maximum number of concurrent requests; absent: 32. */
   sequences?: number;
   /** Whether the server logs the token ids of all prompts. */
   logIds?: boolean;
