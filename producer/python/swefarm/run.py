@@ -142,7 +142,8 @@ class Run:
         try:
             return await in_thread(call.play)
         except asyncio.CancelledError:
-            threading.Thread(target=call.cancel, daemon=True).start()
+            # Not a daemon: a process that ends now still sends the request, which takes at most 10 s.
+            threading.Thread(target=call.cancel, name="swefarm-cancel").start()
             raise
 
     def settings(self) -> dict[str, Any]:
