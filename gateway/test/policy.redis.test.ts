@@ -23,6 +23,7 @@ test('several policies have states of their own, and bad changes are refused', a
   for (const [body, field] of [
     [{ state: 'dozing' }, 'state'],
     [{ endpoints: ['nowhere'] }, 'endpoints'],
+    [{ endpoints: ['http://me:secret@a/v1'] }, 'URL without user and password'],
     [{ weights: 1 }, 'weights'],
     [{}, 'expected version, endpoints, model or state'],
     [{ model: '' }, 'model'],

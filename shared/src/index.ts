@@ -117,6 +117,7 @@ export {
 export { ApplyAttempt, InstancePlan, OutcomeSource } from './records/plan.ts';
 export {
   DEFAULT_POLICY,
+  EndpointUrl,
   EndpointView,
   followsPolicy,
   modelOfRun,
@@ -164,7 +165,6 @@ export {
   RewardWeights,
 } from './records/rewardparts.ts';
 export {
-  EndpointUrl,
   EvaluationConfig,
   PolicyConfig,
   policyOfRollout,

@@ -1,6 +1,5 @@
 /** Reads the page's data from a result file, from the artifacts of the file's lines, and from the dataset if that is readable. */
 import { createReadStream } from 'node:fs';
-import { dirname, resolve } from 'node:path';
 import { parseJsonLines, readDataset } from '@swefarm/datasets';
 import {
   type ArtifactContent,
@@ -10,7 +9,14 @@ import {
   type RunRecord,
   UsageError,
 } from '@swefarm/shared';
-import { artifactOfLine, countNames, type OutputLine, readOutputRun, tally } from '@swefarm/trajectories';
+import {
+  artifactOfLine,
+  countNames,
+  type OutputLine,
+  readOutputRun,
+  tally,
+  withCopyOf,
+} from '@swefarm/trajectories';
 import { type BranchRun, branchesBelow, runOf } from './branches.ts';
 import { createCache } from './cache.ts';
 import type {
@@ -94,10 +100,8 @@ class FileSource implements PageSource {
     this.#file = file;
     this.#runs = Map.groupBy(file.lines.values(), ({ run_id }) => run_id);
     this.#readArtifact = createCache(async (rolloutId) => {
-      const { artifact, artifact_file: copy } = await this.#readLine(rolloutId);
-      // The path of a copy is relative to the folder in which the collector ran, which is usually the folder of the output.
-      const own = copy === undefined ? {} : { artifact_file: resolve(dirname(file.path), copy) };
-      return await artifactOfLine({ artifact, ...own }, options.farm);
+      const line = withCopyOf(await this.#readLine(rolloutId), file.path);
+      return await artifactOfLine(line, options.farm);
     }, ARTIFACTS);
     this.#dataset = createCache(() => instancesOf(options.dataset, file.record), 1);
   }

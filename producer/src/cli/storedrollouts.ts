@@ -1,7 +1,7 @@
 /** Reads rollouts for a dry run from output files. */
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
   decodeArtifact,
@@ -49,7 +49,7 @@ export async function readStoredRollouts(
       const why = unusable(line);
       if (why !== null) leftOut.set(why, (leftOut.get(why) ?? 0) + 1);
       if (why !== null || line.facts === null) continue;
-      const artifact = await artifactFile(line, file, folder, origin).catch((error: unknown) => {
+      const artifact = await artifactFile(line, folder, origin).catch((error: unknown) => {
         const text = `--replay ${file}: the artifact of ${line.rollout_id}: ${errorMessage(error)}`;
         throw new UsageError(text, { cause: error });
       });
@@ -77,13 +77,11 @@ const modelIn = async (artifact: string): Promise<string | null> =>
   (await decodeArtifact(await readFile(artifact))).trajectory?.model ?? null;
 
 /** Returns the path of the artifact's file. Writes the file first if the artifact is in Redis. */
-async function artifactFile(line: OutputLine, file: string, folder: string, origin: Origin): Promise<string> {
+async function artifactFile(line: OutputLine, folder: string, origin: Origin): Promise<string> {
   const { artifact, artifact_file: copy, rollout_id } = line;
   const own = copy ?? (artifact !== null && isArtifactFile(artifact) ? fileURLToPath(artifact) : null);
   if (own !== null) {
-    // The path of a copy is relative to the collector's working folder, which is usually the folder of the output.
-    const found = [resolve(own), resolve(dirname(file), own)].find((path) => existsSync(path));
-    if (found !== undefined) return found;
+    if (existsSync(own)) return own;
     throw new UsageError(`${own} does not exist`);
   }
   const content = await artifactOfLine(line, origin.farm);

@@ -32,11 +32,16 @@ export const PolicyRecord = z.object({
 });
 export type PolicyRecord = z.infer<typeof PolicyRecord>;
 
+/** A URL without user and password: `fetch` refuses a URL with a user, and logs would show the password. */
+export const EndpointUrl = z.url().refine((text) => !/^[a-z]+:\/\/[^/]*@/i.test(text), {
+  error: 'expected a URL without user and password; the key goes into SWEFARM_POLICY_API_KEY',
+});
+
 /** A change of a policy; absent fields stay unchanged. */
 export const PolicyChange = z
   .strictObject({
     version: z.string().min(1).max(200).optional(),
-    endpoints: z.array(z.url()).max(1000).optional(),
+    endpoints: z.array(EndpointUrl).max(1000).optional(),
     model: z.string().min(1).max(200).optional(),
     state: PolicyState.optional(),
   })

@@ -1,7 +1,7 @@
 /** Sections `policy`, `sandbox` and `evaluation` of a run record; agentconfig.ts has `agent`. A field that a submitter may set declares its flag and help. */
 import { z } from 'zod';
 import { MOST } from './bounds.ts';
-import { PolicyName } from './policy.ts';
+import { EndpointUrl, PolicyName } from './policy.ts';
 import { Price } from './price.ts';
 import { Sampling } from './sampling.ts';
 import { setting } from './setting.ts';
@@ -16,11 +16,6 @@ const bytes = z.number().int().positive().max(MOST.bytes);
 const textBytes = z.number().int().positive().max(MOST.textBytes);
 const LOG_BYTES = 64 * 1024 ** 2;
 const MOST_HEADERS = 32;
-
-/** A URL without user and password: `fetch` refuses a URL with a user, and logs would show the password. */
-export const EndpointUrl = z.url().refine((text) => !/^[a-z]+:\/\/[^/]*@/i.test(text), {
-  error: 'expected a URL without user and password; the key goes into SWEFARM_POLICY_API_KEY',
-});
 
 /** Names of headers, except those that the HTTP client sends itself. */
 const HEADER_NAME =

@@ -1,11 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { encodeArtifact, type Farm } from '@swefarm/shared';
 import { bareArtifact } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, test } from 'vitest';
-import { artifactOfLine } from './artifact.ts';
+import { artifactOfLine, withCopyOf } from './artifact.ts';
 
 const artifactWith = (patch: string) => encodeArtifact(bareArtifact({ patch }));
 const noFarm = (): Promise<Farm> => Promise.reject(new Error('no farm is needed'));
@@ -35,4 +35,18 @@ test('the copy that a line names goes first; one that is gone is named', async (
   const lost = artifactOfLine({ artifact: null, artifact_file: `${copy}.lost` }, noFarm);
   await expect(lost).rejects.toThrow(/its artifact .*\.lost cannot be read/);
   expect(await artifactOfLine({ artifact: null }, noFarm)).toBeNull();
+});
+
+test('a copy is found from the folder of the collector, and beside a moved output', async () => {
+  const at = await folder('moved');
+  await writeFile(join(at, 'x.json.gz'), '');
+  const output = join(at, 'rollouts.jsonl');
+  expect(withCopyOf({ artifact_file: 'x.json.gz' }, output)).toEqual({
+    artifact_file: join(at, 'x.json.gz'),
+  });
+  // The collector ran in the current folder, and the output is in another one.
+  const here = relative(process.cwd(), join(at, 'x.json.gz'));
+  expect(withCopyOf({ artifact_file: here }, output)).toEqual({ artifact_file: join(at, 'x.json.gz') });
+  expect(withCopyOf({ artifact_file: 'lost' }, output)).toEqual({ artifact_file: resolve('lost') });
+  expect(withCopyOf({}, output)).toEqual({});
 });
