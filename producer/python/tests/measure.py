@@ -11,7 +11,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from swefarm import Farm
-from test_run import body, packed, result, segment
+from answers import body, packed, result, segment
 
 
 def serve(ready, groups, size, tokens):
