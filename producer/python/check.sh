@@ -23,7 +23,7 @@ for version in 3.10 3.11 3.12 3.13; do
     if "$found" -c '' 2>/dev/null; then python=$found; fi
   done
   if [ -z "$python" ]; then
-    echo "Python $version: not here, its tests did not run"
+    echo "Python $version: not found, the tests did not run with it"
     continue
   fi
   (cd "$here" && PYTHONPATH=. PYTHONDONTWRITEBYTECODE=1 "$python" -m unittest discover -s tests -t tests >"$work/log" 2>&1) ||

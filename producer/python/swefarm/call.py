@@ -1,4 +1,4 @@
-"""One rollout that a trainer asks for and waits for: repeated requests with one id, until the answer is the sample."""
+"""One rollout that a trainer requests and waits for. The client repeats the request with one id until the answer contains the sample."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ logger = logging.getLogger(__name__)
 
 #: A row of a dataset, or the id of an instance in the gateway's dataset.
 Row = Union[Mapping[str, Any], str]
-#: Statuses of refusals that a change of the request or of the configuration would end. They are raised at once.
+#: Statuses of refusals that only a change of the request or of the configuration can end. The client raises them at once.
 CONFIGURATION = (400, 401, 403, 404, 409, 413, 415, 422)
-#: Pause in seconds in which the farm forgets the id of a cancelled rollout.
+#: Pause in seconds during which the farm forgets the id of a cancelled rollout.
 AGAIN_S = 0.5
-#: Refusals of a rollout that has ended: what was stored of it is gone or broken.
+#: Refusals of a rollout that has ended: its stored trajectory is missing or broken.
 GONE = ("artifact_missing", "bad_artifact_locator", "bad_artifact", "artifact_version")
 
 
 class Call:
     """
-    A rollout of the run ``name`` with its settings; options as in :meth:`swefarm.Run.rollout`. The body of the requests is the same in
-    every try, so that all of them are one rollout.
+    A rollout of the run ``name`` with its settings; options as in :meth:`swefarm.Run.rollout`. Every try sends the same body, so all tries
+    are one rollout.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Call:
         }
 
     def play(self) -> Sample:
-        """Blocks until the sample is there, with or without a reward. Raises FarmRefusal for what the farm does not take."""
+        """Blocks until the sample arrives, with or without a reward. Raises FarmRefusal for a request that the farm refuses."""
         again = 3
         while True:
             if self._cancelled.is_set():
@@ -106,7 +106,7 @@ class Call:
                 return sample_of(answer, self.group, index=self.index, lines=self._lines, needs_tokens=self._needs_tokens)
 
     def _request(self) -> dict[str, Any]:
-        # The first answer names the rollout, which can then be cancelled.
+        # The first answer contains the rollout's id, which a cancellation needs.
         return {**self._body, "wait_seconds": min(WAIT_S, self._left()) if self.rollout_id else 0}
 
     def _left(self) -> float:
@@ -116,7 +116,7 @@ class Call:
         return self._until is not None and time.monotonic() >= self._until
 
     def cancel(self) -> None:
-        """Never raises: the farm cancels a rollout that nobody asks for."""
+        """Never raises, because the farm also cancels a rollout that no client requests."""
         self._cancelled.set()
         if not self.rollout_id:
             return

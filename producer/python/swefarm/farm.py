@@ -28,18 +28,18 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 ANSWER_S = 120.0
 #: Default time of retries after a first failure, in seconds.
 PATIENCE_S = 300.0
-#: Longest pause between two tries, in seconds; never longer than a quarter of the time of retries.
+#: Longest pause between two tries, in seconds. The pause is also at most a quarter of the time of retries.
 LONGEST_PAUSE_S = 5.0
-#: Pause after a 429 whose answer names none, in seconds.
+#: Pause in seconds after a 429 whose answer has no Retry-After.
 BUSY_S = 10.0
-#: Calls to this machine use no proxy, which would read the token and reach another machine.
+#: Calls to this machine bypass proxies: a proxy would read the token and reach another machine.
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 #: Remedies by status.
 REMEDIES = {
     401: "set SWEFARM_GATEWAY_TOKEN or Farm(token) to a token of the gateway (gateway.token in the state folder of `swefarm serve`)",
-    403: "the operator allows it in the caller's entry of gateway_callers",
-    413: "send fewer rows at once, or let the operator raise gateway_body_bytes",
+    403: "ask the operator to allow the request in the caller's entry of gateway_callers",
+    413: "send fewer rows in a request, or ask the operator to raise gateway_body_bytes",
 }
 
 
@@ -52,7 +52,7 @@ class HoldExpired(FarmError):
 
 
 class FarmBusy(FarmError):
-    """The farm is there, but the caller is over a quota (429). ``retry_after_s``: pause before the next try, in seconds."""
+    """The farm is reachable, but the caller is over a quota (429). ``retry_after_s``: pause before the next try, in seconds."""
 
     def __init__(self, message: str, retry_after_s: float) -> None:
         super().__init__(message)
@@ -61,8 +61,8 @@ class FarmBusy(FarmError):
 
 class FarmRefusal(Exception):
     """
-    The farm refused the call, and a retry would not help. ``code`` is a stable identifier; ``field`` names the invalid field, if any;
-    ``remedy`` says what to do where the message of the farm does not.
+    The farm refused the call, and a retry would fail too. ``code`` is a stable identifier; ``field`` names the invalid field, if any;
+    ``remedy`` names what to change if the farm's message does not.
     """
 
     def __init__(self, status: int, code: str, message: str, field: Optional[str]) -> None:
@@ -73,9 +73,9 @@ class FarmRefusal(Exception):
 
 class Farm:
     """
-    Client of a gateway at ``url`` (default: SWEFARM_GATEWAY_URL, else this machine) with ``token`` (default: that in the variable
-    ``token_env``). Calls that find no farm are repeated for ``patience_s`` seconds. Raises ValueError for a token that no header can
-    have.
+    Client of a gateway at ``url`` (default: SWEFARM_GATEWAY_URL, else this machine) with ``token`` (default: the value of the variable
+    ``token_env``). Repeats calls that do not reach the farm for ``patience_s`` seconds. Raises ValueError for a token with characters that
+    HTTP headers forbid.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Farm:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "Farm":
-        """Returns the farm of settings in a file: ``farm_url``, ``token``, ``token_env``, ``patience_s``; all may be absent."""
+        """Returns a client from the settings of a file: ``farm_url``, ``token``, ``token_env``, ``patience_s``. Each may be absent."""
         return cls(
             settings.get("farm_url"),
             settings.get("token"),
@@ -105,7 +105,7 @@ class Farm:
 
     @staticmethod
     def local(**options: Any) -> "LocalFarm":
-        """Starts a farm on this machine, which ends with this process: see :class:`swefarm.local.LocalFarm`."""
+        """Starts a farm on this machine that ends with this process: see :class:`swefarm.local.LocalFarm`."""
         from .local import LocalFarm
 
         return LocalFarm(**options)
@@ -134,9 +134,9 @@ class Farm:
         patient: bool = True,
     ) -> Any:
         """
-        Returns the JSON of the answer. ``answer_s``: time limit in seconds over all tries. Raises FarmRefusal, or FarmError
-        after ``patience_s`` of retries; FarmBusy if a quota ended the last try, and at once with ``patient`` False. A try whose
-        connection lasted longer than the longest pause restarts this time.
+        Returns the JSON of the answer. ``answer_s``: time limit in seconds over all tries. Raises FarmRefusal, or FarmError after
+        ``patience_s`` of retries. Raises FarmBusy if a quota refused the last try, or any try with ``patient`` False. A try whose
+        connection lasted longer than the longest pause restarts the time of retries.
         """
         longest = min(LONGEST_PAUSE_S, self.patience_s / 4)
         deadline = time.monotonic() + answer_s + self.patience_s
@@ -154,7 +154,7 @@ class Farm:
                 pause = min(busy.retry_after_s, until - now)
             except (http.client.HTTPException, OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
                 now = time.monotonic()
-                # URLError: no connection was made.
+                # A URLError means that no connection was made.
                 served = not isinstance(error, urllib.error.URLError) and now - began > longest
                 if served or until is None:
                     until, pause = min(now + self.patience_s, deadline), min(0.2, longest)
@@ -190,7 +190,7 @@ class Farm:
 
 
 def header_of(text: str) -> str:
-    """Returns a text as the value of a header: what is no visible ASCII is percent-encoded."""
+    """Returns a text as the value of a header. Characters other than visible ASCII are percent-encoded."""
     return urllib.parse.quote(text, safe=string.punctuation.replace("%", ""))
 
 
@@ -213,13 +213,13 @@ def _refusal(status: int, text: bytes) -> FarmRefusal:
 
 async def in_thread(work: Callable[[], T]) -> T:
     """
-    Runs a blocking call in a thread of its own. The thread does not hold up the end of the process, and a cancelled coroutine does not
-    wait for it.
+    Runs a blocking call in a thread of its own. The process can end while the thread runs, and a cancelled coroutine does not wait for the
+    thread.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
-    def settle(result: Optional[T], error: Optional[BaseException]) -> None:
+    def finish(result: Optional[T], error: Optional[BaseException]) -> None:
         if done.done():
             return
         if error is not None:
@@ -235,7 +235,7 @@ async def in_thread(work: Callable[[], T]) -> T:
         except BaseException as error:
             failure = error
         with contextlib.suppress(RuntimeError):  # The loop is closed.
-            loop.call_soon_threadsafe(settle, result, failure)
+            loop.call_soon_threadsafe(finish, result, failure)
 
     threading.Thread(target=run, name="swefarm-call", daemon=True).start()
     return await done

@@ -1,4 +1,7 @@
-"""The groups of one run as they complete. Leaving the loop cancels what is under way; a process that dies is noticed by its lease."""
+"""
+The groups of one run as they complete. Leaving the loop cancels the run; if the process dies, the farm cancels the run at the end of its
+lease.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,10 @@ logger = logging.getLogger(__name__)
 
 #: Longest wait of one call for a group, in seconds.
 WAIT_S = 30.0
-#: The same while the progress is shown, which counts the rollouts in between.
+#: Longest wait of such a call while the progress is shown. The client counts the ended rollouts between two calls.
 SHOWN_S = 5.0
-#: Seconds between the end of a loop and the cancellation of a run with a key. An exception that ends the whole `with` leaves it to a
-#: successor.
+#: Seconds between the end of a loop and the cancellation of a run with a key. An exception that ends the whole `with` within this time
+#: leaves the run to a restarted process.
 LEAVE_S = 1.0
 
 
@@ -35,7 +38,7 @@ class Group:
     instance_id: str
     end: str
     samples: tuple[Sample, ...]
-    #: ``after=`` of :meth:`swefarm.Run.groups` continues behind this group.
+    #: ``after=`` of :meth:`swefarm.Run.groups` continues after this group.
     cursor: str = ""
     run_id: str = ""
 
@@ -51,9 +54,7 @@ class Group:
 
 
 class Playing:
-    """
-    A submitted run, whose lease is renewed under the name ``session_id``. :meth:`end` cancels what has no result, once.
-    """
+    """A submitted run, whose lease is renewed under the name ``session_id``. :meth:`end` cancels the rollouts without result, once."""
 
     def __init__(self, farm: Farm, run_id: str, resumable: bool, hearts: Optional[Hearts]) -> None:
         self.farm, self.session_id, self.resumable, self.hearts = farm, run_id, resumable, hearts
@@ -63,7 +64,7 @@ class Playing:
             hearts.keep(self)
 
     def end(self, cancels: bool = True) -> None:
-        """Ends the lease. Never raises: what is not cancelled here is cancelled when the lease lapses."""
+        """Ends the lease. Never raises: the expired lease cancels what this call could not cancel."""
         with self._guard:
             if not self.open:
                 return
@@ -74,14 +75,14 @@ class Playing:
             try:
                 self.farm.once("POST", f"/v1/runs/{self.session_id}/cancel", {}, 10)
             except Exception as error:
-                logger.warning("swefarm: run %s was not cancelled, its lease ends it: %s", self.session_id, error)
+                logger.warning("swefarm: run %s was not cancelled, the farm cancels it when the lease expires: %s", self.session_id, error)
 
 
 class Groups:
     """
-    Iterates over groups in the order in which they complete, with ``for`` or ``async for``. The run is submitted at the first step.
-    ``run_id`` names it on the farm's page; ``cursor`` is that of the last group. What a lapsed lease cancelled of a run with a key is
-    played by a run of the same key and the next number, whose cursors are ``NUMBER.ID``.
+    Iterates over groups in the order in which they complete, with ``for`` or ``async for``. The first step submits the run. ``run_id`` is
+    the run's id on the farm's page; ``cursor`` is the cursor of the last group. If the lease of a run with a key expired, another run with
+    the same key and the next number plays the cancelled groups again. Its cursors are ``NUMBER.ID``.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class Groups:
     def __next__(self) -> Group:
         try:
             group = self._next()
-        except BaseException:  # A notebook keeps this object in the traceback of an interrupt.
+        except BaseException:  # In a notebook, the traceback of an interrupt references this object.
             self._leave()
             raise
         if group is None:
@@ -137,7 +138,7 @@ class Groups:
         return group
 
     def close(self) -> None:
-        """Cancels what has no result. Later steps end the loop."""
+        """Cancels the rollouts without result. Later steps end the loop."""
         self._ended = True
         if self._playing is not None:
             self._playing.end()
@@ -158,7 +159,7 @@ class Groups:
         while not self._ended:
             try:
                 group = None if self._away else self._read()
-            except FarmBusy:  # The farm is there.
+            except FarmBusy:  # The farm is reachable.
                 continue
             except FarmError as error:
                 group = self._lost(error)
@@ -180,7 +181,7 @@ class Groups:
         key = self._key if number == 1 else f"{self._key}#{number}"
         submitted = self.farm.call("POST", "/v1/runs", submission, headers={"idempotency-key": header_of(key)})
         self.run_id, self._number, self._at = str(submitted["run_id"]), number, at
-        # Which groups were delivered before `after`, and which a run with `until` draws, is not known here.
+        # The client does not know which groups came before `after`, nor which instances a run with `until` draws.
         draws = "until" in submission
         self._known = not draws and at == "0"
         self._waiting = list(submitted["instance_ids"]) if self._known else []
@@ -189,11 +190,11 @@ class Groups:
         self._count, self._rollouts = len(self._waiting), int(submitted["rollouts"])
         self._playing = Playing(self.farm, self.run_id, self._resumable, self._hearts)
         self._begun(self._playing)
-        if self._ended:  # Nobody waits any more, and nothing but its lease ends a run with a key.
+        if self._ended:  # No loop reads the run any more, and only its lease ends a run with a key.
             self._playing.end(cancels=not self._resumable)
 
     def _continue(self, at: str = "0") -> bool:
-        """Plays what a lapsed lease cancelled in a run of its own. Returns False when there is nothing."""
+        """Plays the groups that an expired lease cancelled, in another run. Returns False if there are none."""
         cancelled: set[str] = set()
         seen, done = "0", not self._lapsed
         while not done:
@@ -205,7 +206,7 @@ class Groups:
         if self._playing is not None:
             self._playing.end(cancels=False)
         rows = [row for name, row in self._rows.items() if name in cancelled]
-        logger.warning("swefarm: the lease of run %s lapsed: %d groups are played again", self.run_id, len(rows))
+        logger.warning("swefarm: the lease of run %s expired: %d groups are played again", self.run_id, len(rows))
         self._begin(self._number + 1, {**self._submission, "instances": rows}, at)
         return True
 
@@ -214,7 +215,7 @@ class Groups:
         return self.farm.call("GET", f"/v1/runs/{self.run_id}/groups?{query}", None, wait_s + 60)
 
     def _read(self) -> Optional[Group]:
-        """Returns the next group; None: there is none yet, or the run has ended."""
+        """Returns the next group. Returns None if no group is complete yet, or if the run has ended."""
         wait_s = SHOWN_S if self._progress.shown else WAIT_S
         answer = self._groups_after(self._at, 1, self.keep, wait_s)
         self._at = str(answer["last_id"])
@@ -229,7 +230,7 @@ class Groups:
             if self._playing is not None:
                 self._playing.end(cancels=False)
         elif self._progress.shown:
-            with contextlib.suppress(Exception):  # Who is away is told by the next read.
+            with contextlib.suppress(Exception):  # The next read reports an unreachable farm.
                 counts = self.farm.once("GET", f"/v1/runs/{self.run_id}", None, 10)
                 self._progress.show(self._count, (self._rollouts - int(counts["left"]), self._rollouts))
         return None
@@ -247,7 +248,7 @@ class Groups:
         return Group(name, instance, str(found["end"]), tuple(samples), self.cursor, str(self.run_id))
 
     def _sample_of(self, result: Mapping[str, Any], group: str, away: list[FarmError]) -> Sample:
-        """``away`` gets the error of a farm that is away, so that a group waits for it once."""
+        """Appends to ``away`` the error of an unreachable farm, so that a group waits for the farm only once."""
         known = {
             **{"group": group, "index": result["rollout_index"], "rollout_id": result["rollout_id"]},
             **{"instance_id": result["instance_id"], "exit_status": result["exit_status"] or "", "result": result},
@@ -260,21 +261,21 @@ class Groups:
             if away:
                 raise away[0]
             body = self.farm.call("GET", f"/v1/rollouts/{quote(result['rollout_id'])}/sample?{self._query}")
-        except (FarmError, FarmRefusal) as error:  # One sample must not take the others of its group with it.
+        except (FarmError, FarmRefusal) as error:  # A failed sample leaves the other samples of its group unchanged.
             away += [error] if isinstance(error, FarmError) else []
             return Sample.failed(failure or Failure("client", "not_fetched", str(error)), **known)
         return sample_of(body, group, lines=self.lines, needs_tokens=self.needs_tokens)
 
     def _lost(self, error: Optional[FarmError]) -> Optional[Group]:
-        """The farm was away for longer than its patience: the groups that it owes have no rewards."""
+        """Returns a group without rewards for each outstanding group of a farm that was unreachable for longer than its patience."""
         if error is not None:
             if not self._known:
                 raise error
             if not self._waiting:
                 self._ended = True
-                logger.warning("swefarm: run %s: all groups are here, its end is not read: %s", self.run_id, error)
+                logger.warning("swefarm: run %s: all groups have arrived, its end was not read: %s", self.run_id, error)
                 return None
-            logger.warning("swefarm: run %s: %d groups are given up: %s", self.run_id, len(self._waiting), error)
+            logger.warning("swefarm: run %s: %d groups have no reward: %s", self.run_id, len(self._waiting), error)
             self._away, self._why = True, str(error)
         if not self._waiting:
             self._ended = True

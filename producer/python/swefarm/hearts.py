@@ -1,6 +1,6 @@
 """
-A thread that renews the leases of sandboxes and runs of this process. Drivers think for minutes, and the farm ends what belongs to a
-silent process.
+A thread that renews the leases of sandboxes and runs of this process. A driver may compute for minutes between two calls, and the farm
+ends the sandboxes and runs of a process without heartbeats.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Living(Protocol):
 
 class Hearts:
     """
-    Renews leases until they are forgotten, or until the farm knows the session no more. ``lease_s``: longest lease in seconds.
-    ``field``: the field of the ids in the body that is sent to ``path``; ``body``: its other fields.
+    Renews leases until :meth:`forget`, or until the farm does not know the session. ``lease_s``: longest lease in seconds. ``field``: the
+    field of the ids in the body that is sent to ``path``; ``body``: its other fields.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Hearts:
                 self._thread.start()
 
     def forget(self, session_id: str) -> None:
-        """Renews the lease of a session no more."""
+        """Stops renewing the lease of a session."""
         with self._guard:
             self._sessions.pop(session_id, None)
 
@@ -78,7 +78,7 @@ class Hearts:
                 try:
                     alive = set(sessions[0].farm.once("POST", self._path, {**self._body, self._field: ids}, 10)["alive"])
                 except Exception as error:  # The lease lasts four heartbeats, so the next one may succeed in time.
-                    logger.warning("swefarm: no heartbeat: %s", error)
+                    logger.warning("swefarm: the heartbeat failed: %s", error)
                     continue
                 for session in sessions:
                     if session.session_id not in alive:

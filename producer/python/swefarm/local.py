@@ -1,4 +1,4 @@
-"""A farm on this machine: Redis, gateway and workers as processes that end with this one, also when it is killed."""
+"""A farm on this machine: Redis, gateway and workers as processes that end with this one, also when this process is killed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from typing import Any, Optional, Sequence, Union
 
 from .farm import Farm, FarmError, in_thread
 
-#: Runs a command, and ends it when standard input has a byte or ends, or when the parent ends: children that a trainer forks keep the
-#: pipe open. The command gets SIGTERM, another after 20 s, SIGKILL after 20 s more.
+#: Runs a command, and ends it when standard input has a byte or ends, or when the parent ends, because children that a trainer forks can
+#: keep the pipe open. The command gets SIGTERM, another SIGTERM after 20 s, and SIGKILL after 20 s more.
 _SUPERVISOR = """
 import os, select, subprocess, sys, threading
 parent = int(sys.argv[1])
@@ -41,11 +41,11 @@ os._exit(code if code >= 0 else 128 - code)
 
 class LocalFarm(Farm):
     """
-    Starts a farm and waits until it is ready, at most ``start_s`` seconds. ``policy_url`` and ``model`` are those of runs that name
-    none; ``dataset``: a file whose instances may be named by id. Each of ``workers`` plays ``concurrency`` rollouts at once (default: by
-    the machine). ``swefarm``: the command (default: SWEFARM_BIN, PATH, or a checkout of the farm around this package or the current
-    folder). ``state_dir`` keeps images for the next start (default: the farm's own, ``~/.swefarm``). ``serve_args`` and ``worker_args``
-    are more arguments. :meth:`close`, the end of ``with`` or the end of this process ends all of it; Redis starts empty.
+    Starts a farm and waits until it is ready, at most ``start_s`` seconds. ``policy_url`` and ``model``: defaults of runs; ``dataset``: a
+    file whose instances may be named by id. Each of ``workers`` plays ``concurrency`` rollouts at once (default: by the machine).
+    ``swefarm``: the command (default: SWEFARM_BIN, PATH, or a checkout of the farm around this package or the current folder).
+    ``state_dir`` keeps images for the next start (default: the farm's own, ``~/.swefarm``). ``serve_args`` and ``worker_args`` are more
+    arguments. :meth:`close`, the end of ``with`` or the end of this process ends all processes. Redis starts empty.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class LocalFarm(Farm):
         super().__init__(str(ready["url"]), token, patience_s=patience_s)
 
     def close(self) -> None:
-        """Ends the processes: workers first, Redis last. May be called again; does nothing in a forked process."""
+        """Ends the processes: workers first, Redis last. A repeated call, and a call in a forked process, does nothing."""
         atexit.unregister(self.close)
         if os.getpid() != self._pid:
             return
@@ -119,7 +119,10 @@ class LocalFarm(Farm):
         await in_thread(self.close)
 
     def once(self, *asked: Any, **options: Any) -> Any:
-        """:meth:`Farm.once`; raises FarmError, without retries, when the gateway, Redis or all workers of this farm have ended."""
+        """
+        Does the same as :meth:`Farm.once`. Raises FarmError, without retries, when the gateway, Redis or all workers of this farm have
+        ended.
+        """
         ended = [name for name, process in list(self._processes.items()) if process.poll() is not None]
         workers = [name for name in self._processes if name.startswith("worker")]
         if {"gateway", "redis"} & {*ended} or (workers and {*workers} <= {*ended}):
@@ -133,24 +136,24 @@ class LocalFarm(Farm):
         ended = [self._processes.pop(name) for name in names]
         for process in ended:
             if process.stdin is not None:
-                with contextlib.suppress(OSError):  # It has ended.
+                with contextlib.suppress(OSError):  # The process has ended.
                     process.stdin.write(b"\n")
                     process.stdin.close()
         for process in ended:
             try:
                 process.wait(90)
             except subprocess.TimeoutExpired:
-                # The supervisor and its command are one group.
+                # The supervisor and its command are one process group.
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
     def _start(self, name: str, command: Sequence[str], mark: str) -> str:
-        """Starts a command. Returns the first line of its output with ``mark``. Raises RuntimeError with the end of its log."""
+        """Starts a command. Returns the first line of its output that contains ``mark``. Raises RuntimeError with the end of its log."""
         log = self.folder / f"{name}.log"
         supervised = [sys.executable, "-c", _SUPERVISOR, str(os.getpid()), *command]
         with log.open("wb") as output:
-            # A session of its own: Ctrl-C reaches this process alone, which then ends the others in order.
+            # The processes have a session of their own: only this process receives Ctrl-C, and then ends the others in order.
             process = subprocess.Popen(
                 supervised, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, env=self._environment, start_new_session=True
             )
@@ -173,7 +176,7 @@ def find_swefarm(given: Union[str, Path, None] = None) -> Path:
     if named:
         path = shutil.which(str(named))
         if path is None:
-            raise FileNotFoundError(f"swefarm: {named} (the argument, or SWEFARM_BIN) is no program")
+            raise FileNotFoundError(f"swefarm: {named} (the argument, or SWEFARM_BIN) is not a program")
         return Path(path).absolute()
     for folder in (*Path(__file__).resolve().parents, Path.cwd(), *Path.cwd().parents):
         program = folder / "node_modules/.bin/swefarm"

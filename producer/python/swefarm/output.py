@@ -1,4 +1,4 @@
-"""What a sandbox answers with, and its errors."""
+"""Answers and errors of a sandbox."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class SandboxError(Exception):
 
 
 class SandboxEnded(SandboxError):
-    """The sandbox takes no more calls. ``end`` names the cause, such as ``time_limit``, ``lease`` or ``submitted``."""
+    """The sandbox accepts no more calls. ``end`` names the cause, such as ``time_limit``, ``lease`` or ``submitted``."""
 
     def __init__(self, end: str, message: str) -> None:
         super().__init__(message)
@@ -32,18 +32,18 @@ class FileError(SandboxError, OSError):
 
 @dataclass(frozen=True)
 class Output:
-    """What a command printed (stdout and stderr together), and how it ended."""
+    """The output of a command (stdout and stderr together), and how the command ended."""
 
     data: bytes
     #: None: the time limit ended the command, or the shell was lost.
     exit_code: Optional[int]
     seconds: float
-    #: Size of the whole output. If it is above ``max_bytes`` the middle of ``data`` is left out, after ``head_bytes``.
+    #: Size of the whole output. If this is above ``max_bytes``, ``data`` lacks the middle of the output, after ``head_bytes``.
     bytes: int
     head_bytes: Optional[int]
     #: ``timed_out``, ``shell_reopened``, ``killed_by_limit`` or None.
     note: Optional[str]
-    #: The output in the form that an agent of the farm gets.
+    #: The output in the form that the farm's own agents receive.
     observation: str
 
     @property
@@ -56,7 +56,7 @@ class Output:
 
     @property
     def text(self) -> str:
-        """The output as text; a gap is marked."""
+        """The output as text, with a mark where the middle is missing."""
         if self.head_bytes is None:
             return self.data.decode(errors="replace")
         head, tail = self.data[: self.head_bytes], self.data[self.head_bytes :]
@@ -66,7 +66,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict of the farm. ``judged`` False: nobody judged the sandbox's tree, so the sample must not count."""
+    """The verdict of the farm. ``judged`` False: the farm did not judge the sandbox's tree, so the sample must not count."""
 
     judged: bool
     reward: Optional[float]

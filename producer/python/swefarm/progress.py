@@ -1,4 +1,4 @@
-"""One line that tells how far the groups of a run are, on a terminal or in a notebook."""
+"""One line that shows the progress of a run's groups, on a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ class Progress:
         self._unjudged += len(group.samples) - len(group.judged)
 
     def show(self, groups: int, rollouts: Optional[tuple[int, int]] = None, end: str = "") -> None:
-        """Writes the line. ``groups``: their number, 0 if it is unknown; ``rollouts``: how many have a result, and how many there are."""
+        """
+        Writes the line. ``groups``: the number of groups, 0 if unknown; ``rollouts``: the number of rollouts with a result, and of all
+        rollouts.
+        """
         if not self.shown:
             return
         done = sum(self._ends.values())

@@ -26,12 +26,12 @@ LEASE_S = 900.0
 class Run:
     """
     The settings of rollouts, and the policy that they follow. ``name`` names the policy's record and, with a ``key``, the runs on the
-    farm. ``model`` and ``policy_urls`` (with /v1) default to those of the gateway; a restart must repeat ``model``. ``settings`` are
-    further keys of a run (docs/running.md), such as ``{"agent": {"step_limit": 50}}``, and win over the other arguments.
-    ``lines="all"``: samples have the other trained lines of agents that come as programs. ``routed_experts``: they have the stored
-    experts of a mixture-of-experts model. ``lease_s``: the farm cancels runs of a process that was silent for so long; None: never. As a
-    context manager (also ``async with``) it cancels at the end what is under way; after an exception, runs with a
-    ``key`` go on until their lease ends, so that a restarted trainer continues them.
+    farm. ``model`` and ``policy_urls`` (with /v1) default to those of the gateway; a restarted process must pass the same ``model``.
+    ``settings`` are further keys of a run (docs/running.md), such as ``{"agent": {"step_limit": 50}}``, and win over the other arguments.
+    ``lines="all"``: samples include the other trained lines of agents that come as programs. ``routed_experts``: samples include the
+    stored experts of a mixture-of-experts model. ``lease_s``: the farm cancels the runs of a process without heartbeats after so many
+    seconds; None: never. As a context manager (also ``async with``) it cancels the unfinished rollouts at the end. After an exception,
+    runs with a ``key`` continue until their lease ends, so that a restarted trainer continues them.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class Run:
 
     def policy(self, urls: Optional[Sequence[str]] = None, *, model: Optional[str] = None, version: Optional[str] = None) -> None:
         """
-        Reports what new turns use: endpoints (with /v1), the model's name there, and the version of its weights. From then on the
-        rollouts of this run follow the farm's policy ``name``, so that a change reaches those under way. Raises FarmRefusal, FarmError.
+        Reports what new turns use: endpoints (with /v1), the model's name there, and the version of its weights. From then on the rollouts
+        of this run follow the farm's policy ``name``, so that a change reaches running rollouts. Raises FarmRefusal, FarmError.
         """
         self.policy_urls = self.policy_urls if urls is None else list(urls)
         # The record may have the model of an earlier process.
@@ -77,9 +77,9 @@ class Run:
 
     def update(self, version: str, *, urls: Optional[Sequence[str]] = None, model: Optional[str] = None) -> "Update":
         """
-        Returns a context manager (also ``async with``) around a change of the weights: within it the farm sends no request, and no
-        timeout runs; after it all new turns have the new version. After an exception the policy stays stopped, because its weights
-        are unknown: call :meth:`policy` when they are in order.
+        Returns a context manager (also ``async with``) around a change of the weights. Within it the farm sends no request, and no timeout
+        runs; after it all new turns have the new version. After an exception the policy stays stopped, because its weights are unknown:
+        call :meth:`policy` when they are complete.
         """
         return Update(self, version, urls, model)
 
@@ -94,11 +94,11 @@ class Run:
         until: Optional[Mapping[str, Any]] = None,
     ) -> Groups:
         """
-        Plays ``n`` rollouts of each row, and iterates over the groups as they complete. The same ``key`` in a run of the same name is
-        the same run on the farm, also after a restart of this process; ``after=group.cursor`` skips what was consumed. ``keep="mixed"``
-        delivers groups whose rewards differ alone. ``until`` draws instances until enough groups count (docs/groups.md); the rows may
-        then be left out, for all of the gateway's dataset. The loop ends early without rewards if the farm is away for longer than its
-        patience. Raises FarmRefusal for rows and settings that the farm does not take.
+        Plays ``n`` rollouts of each row, and iterates over the groups as they complete. The same ``key`` in a run of the same name is the
+        same run on the farm, also after a restart of this process; ``after=group.cursor`` skips the consumed groups. ``keep="mixed"``
+        delivers only groups whose rewards differ. ``until`` draws instances until enough groups count (docs/groups.md); without rows it
+        draws from all of the gateway's dataset. The loop ends early without rewards if the farm is unreachable for longer than its
+        patience. Raises FarmRefusal for rows and settings that the farm refuses.
         """
         submission: dict[str, Any] = {"group_size": n, "run": self.settings()}
         given = {"instances": rows_of(rows), "until": until, "lease_seconds": self._lease_s}
@@ -120,23 +120,22 @@ class Run:
         )
 
     def play(self, instance: Row, **options: Any) -> Sample:
-        """:meth:`rollout` for callers without asyncio; blocks until the sample is there."""
+        """Does the same as :meth:`rollout` for callers without asyncio: blocks until the sample arrives."""
         call = self._call(instance, options)
         try:
             return call.play()
-        except BaseException:  # Ctrl-C
+        except BaseException:  # Ctrl-C.
             call.cancel()
             raise
 
     async def rollout(self, instance: Row, **options: Any) -> Sample:
         """
-        Plays one rollout. Options: ``group`` (default: the instance's id) and ``index`` of the sample; ``request_id`` (the same id is
-        the same rollout, until an hour after its answer; a cancelled one is played anew); ``policy_urls``, ``model``, ``version``,
-        ``headers``, ``extra_body``, ``sampling`` (keys above those of the run), ``max_response_tokens`` of this rollout alone;
-        ``timeout_s``.
-        A rollout that fails after its retries, that does not end within ``timeout_s``, or whose farm is away for longer than its
-        patience is a sample without reward. Raises FarmRefusal for what the farm does not take. A cancelled coroutine cancels the
-        rollout, and a process that dies loses it after gateway_collector_grace_seconds.
+        Plays one rollout. Options: ``group`` (default: the instance's id) and ``index`` of the sample; ``request_id`` (the same id is the
+        same rollout, until an hour after its answer; the farm plays a cancelled one again); ``policy_urls``, ``model``, ``version``,
+        ``headers``, ``extra_body``, ``sampling`` (keys that win over those of the run) and ``max_response_tokens`` of this rollout alone;
+        ``timeout_s``. A rollout that fails after its retries, that does not end within ``timeout_s``, or whose farm is unreachable for
+        longer than its patience is a sample without reward. Raises FarmRefusal for a request that the farm refuses. A cancelled coroutine
+        cancels the rollout. If the process dies, the farm cancels the rollout after gateway_collector_grace_seconds.
         """
         call = self._call(instance, options)
         try:
@@ -163,7 +162,7 @@ class Run:
         return merged({"kind": self.kind, "policy": policy, "agent": agent}, self._settings)
 
     def close(self, cancels: bool = True) -> None:
-        """Ends what is under way. ``cancels`` False: groups with a ``key`` go on until their lease ends."""
+        """Ends the unfinished rollouts. ``cancels`` False: groups with a ``key`` continue until their lease ends."""
         for playing in self._playing:
             playing.end(cancels or not playing.resumable)
         self._playing = []
@@ -193,13 +192,13 @@ class Run:
         if model is not None:
             change["model"] = self.model = model
         self.farm.call("PUT", f"/v1/policies/{self.name}", change)
-        # A run needs the name of a model. That of the record wins, so a later one would only make its settings differ.
+        # A run needs the name of a model. The record's name wins, so a later name would only make the run's settings differ.
         self._model = self._model or self.model
         self._follows = True
 
 
 class Update:
-    """See :meth:`Run.update`."""
+    """Implements :meth:`Run.update`."""
 
     def __init__(self, run: Run, version: str, urls: Optional[Sequence[str]], model: Optional[str]) -> None:
         self._run, self._version, self._urls, self._model = run, version, urls, model
@@ -209,7 +208,7 @@ class Update:
 
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is not None:
-            logger.warning("swefarm: policy %s stays stopped, because the update failed: report it with Run.policy()", self._run.name)
+            logger.warning("swefarm: policy %s stays stopped, because the update failed: call Run.policy()", self._run.name)
             return
         if self._urls is not None:
             self._run.policy_urls = list(self._urls)

@@ -1,6 +1,6 @@
 """
-What a trainer gets for a rollout: token ids as the policy sampled them, which of them are trained, their log-probabilities and the
-reward. A sample that nobody judged has no reward, and stays out of every mean.
+The data of a rollout that a trainer needs: token ids as the policy sampled them, which of them are trained, their log-probabilities and
+the reward. A sample that the farm did not judge has no reward, and no mean includes it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 Own = TypeVar("Own", bound="Segment")
 
-#: Score for trainers that require a number from an unjudged sample. It is exact in float32, and counts as zero in sums.
+#: Score for trainers that require a number from an unjudged sample. The number is exact in float32, and counts as zero in sums.
 UNJUDGED = 2.0**-100
-#: What :meth:`Sample.fit` does with a sample that does not fit, or that the farm cut at a token limit.
+#: Values of ``overlong`` in :meth:`Sample.fit`.
 OVERLONG = ("mask", "drop", "keep")
 
 
@@ -74,9 +74,9 @@ class Segment:
     #: The line of the agent, and its kind (docs/training-data.md, "Lines").
     line: str = "L1"
     kind: str = "main"
-    #: Weight in the loss; the weights of all segments of a rollout have the sum 1.
+    #: Weight in the loss. The weights of all segments of a rollout have the sum 1.
     weight: float = 1.0
-    #: Rows of experts as the farm sends them; empty: not stored, or not asked for. :meth:`experts` makes one table of them.
+    #: Rows of experts as the farm sends them; empty: not stored, or not requested. :meth:`experts` makes one table of them.
     routed_experts: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
@@ -91,7 +91,7 @@ class Segment:
         for number, turn in enumerate(self.turns, 1):
             if len(turn.log_probs) != turn.stop - turn.start:
                 raise BrokenTokens(f"turn {number}: {turn.stop - turn.start} tokens and {len(turn.log_probs)} log-probabilities")
-            # A sum of finite numbers is finite, and a check of each number would take longer than the rest.
+            # A sum of finite numbers is finite, and a check of each number would take longer than all other checks.
             if not math.isfinite(math.fsum(turn.log_probs)):
                 raise BrokenTokens(f"turn {number}: a log-probability is no number")
 
@@ -127,8 +127,8 @@ class Segment:
 
     def experts(self) -> Any:
         """
-        Returns a numpy array [rows, layers, top_k] of the experts of each token from the start of the prompt; the last token may have
-        none. None: they are not there, or not for all tokens.
+        Returns a numpy array [rows, layers, top_k] of the experts of each token from the start of the prompt. The last token may have no
+        row. Returns None if the experts are missing for some tokens.
         """
         import numpy
 
@@ -141,9 +141,9 @@ class Segment:
             if start > end:
                 return None
             if table is None:
-                # Ids of experts are below 2^15 in every type that the farm stores but int32.
+                # Every type that the farm stores, except int32, has ids of experts below 2^15.
                 table = numpy.zeros((total, *rows.shape[1:]), "int32" if block["dtype"] == "int32" else "int16")
-            # The first row replaces the last one before: the last token of an answer is routed with the next prompt.
+            # The first row replaces the last row of the previous turn: the last token of an answer is routed with the next prompt.
             end = min(start + len(rows), total)
             table[start:end] = rows[: max(0, end - start)]
         return table[:end] if end >= total - 1 and table is not None else None
@@ -161,8 +161,8 @@ class Segment:
 @dataclass(frozen=True)
 class Sample(Segment):
     """
-    A rollout for a trainer. ``reward`` None: nobody judged it, and ``failure`` tells why; its ``mask`` is then 0 everywhere, so that a
-    trainer that requires all samples of a group learns nothing from it.
+    A rollout for a trainer. ``reward`` None: the farm did not judge the rollout, and ``failure`` says why. Its ``mask`` is then 0
+    everywhere, so that a trainer that requires all samples of a group learns nothing from it.
     """
 
     group: str = ""
@@ -191,7 +191,7 @@ class Sample(Segment):
             raise ValueError(f"reward: expected a number, got {self.reward} ({self.rollout_id})")
         if self.reward is None and self.failure is None:
             object.__setattr__(self, "failure", Failure("client", "unjudged", "no reward was given"))
-        if self.reward is None:  # Their masks do not know of the reward.
+        if self.reward is None:  # The masks of the segments ignore the reward.
             object.__setattr__(self, "segments", ())
 
     @property
@@ -205,7 +205,7 @@ class Sample(Segment):
 
     @classmethod
     def failed(cls, failure: Failure, **facts: Any) -> "Sample":
-        """Returns a sample without reward. ``facts``: fields that are known of it."""
+        """Returns a sample without reward. ``facts``: its known fields."""
         return cls(**{"prompt_ids": (), "response_ids": (), **facts, "reward": None, "failure": failure})
 
     @classmethod
@@ -222,8 +222,9 @@ class Sample(Segment):
     def fit(self, max_prompt: int, max_response: int, overlong: str = "mask") -> "Optional[Sample]":
         """
         Returns the sample within the trainer's lengths, cut after a whole turn. A sample that is cut, or that the farm truncated, is
-        overlong: ``mask`` takes its reward (a verdict on the whole says nothing of a prefix) and so its mask; ``drop`` returns None;
-        ``keep`` trains on what fits. A prompt that does not fit, or a first turn that does not, is never trained on.
+        overlong. With ``mask`` it has neither reward nor trained tokens, because a verdict on the whole does not apply to a prefix. With
+        ``drop`` the result is None. With ``keep`` the tokens that fit are trained. A sample whose prompt or first turn does not fit is
+        never trained on.
         """
         if overlong not in OVERLONG:
             raise ValueError(f"overlong: expected one of {', '.join(OVERLONG)}, got {overlong!r}")
@@ -248,7 +249,10 @@ class Sample(Segment):
         return replace(short, reward=None, failure=self.failure or Failure("client", "overlong", why))
 
     def messages(self, farm: "Optional[Farm]" = None) -> list[dict[str, Any]]:
-        """Fetches the conversation. ``farm``: default: the farm of the environment. Raises FarmRefusal when it is stored no more."""
+        """
+        Fetches the conversation. ``farm``: default: the farm of the environment. Raises FarmRefusal when the farm no longer stores the
+        conversation.
+        """
         from .farm import Farm
 
         asked = farm if farm is not None else Farm()
@@ -259,7 +263,7 @@ class Sample(Segment):
 def judged_advantages(samples: Sequence[Sample], std: bool = True, epsilon: float = 1e-6) -> list[float]:
     """
     Returns GRPO's advantages over the judged samples of each group: the distance to the mean, by default in standard deviations (n - 1,
-    plus ``epsilon``). Unjudged samples get 0 and move no mean; so does a lone judged one.
+    plus ``epsilon``). Unjudged samples get 0 and do not change a mean. A judged sample that is alone in its group gets 0 too.
     """
     rewards: dict[str, list[float]] = {}
     for sample in samples:

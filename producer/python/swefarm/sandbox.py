@@ -1,6 +1,6 @@
 """
-A sandbox of the farm for an agent loop that runs elsewhere: commands, files, the patch so far, and the verdict of the farm.
-Every call has a number, so a call that broke is repeated without running twice.
+A sandbox of the farm for an agent loop that runs elsewhere: commands, files, the current patch, and the verdict of the farm. Every call
+has a number, so that a repeated call runs only once.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ logger = logging.getLogger(__name__)
 
 #: Default seconds without a heartbeat after which the farm removes a sandbox.
 LEASE_S = 120.0
-#: Longest wait of one call in seconds. The call is then repeated.
+#: Longest wait of one call in seconds. The client then repeats the call.
 WAIT_S = 30.0
-#: Most bytes of one request; larger files are written in parts.
+#: Most bytes of one request. The client writes larger files in parts.
 PART_BYTES = 6 * 1024**2
-#: Most bytes of raw output that the farm answers with.
+#: Most bytes of raw output in an answer of the farm.
 OUTPUT_BYTES = 4 * 1024**2
-#: Limits of a sandbox that is opened without them. Loops outside have limits of their own turns and commands.
+#: Limits of a sandbox that is opened without limits. External loops limit their own turns and commands.
 LIMITS = {"step_limit": 10_000, "step_timeout": 600}
 
 hearts = Hearts(LEASE_S)
@@ -38,10 +38,10 @@ hearts = Hearts(LEASE_S)
 
 class Sandbox:
     """
-    A sandbox of one instance. Open it with :meth:`open`; as a context manager it is closed at the end, which gives up what was not
-    submitted. Methods may be called from several threads, and run one after the other. They raise :class:`SandboxEnded` when
-    the sandbox takes no more calls, :class:`swefarm.FarmError` when the farm is unreachable, :class:`swefarm.FarmRefusal`
-    when it refuses the call. A thread of this process renews the lease until :meth:`submit` or :meth:`close`.
+    A sandbox of one instance. Open it with :meth:`open`. As a context manager it is closed at the end; a closed sandbox that was not
+    submitted has no verdict. Methods may be called from several threads, and run one after the other. They raise :class:`SandboxEnded`
+    when the sandbox accepts no more calls, :class:`swefarm.FarmError` when the farm is unreachable, and :class:`swefarm.FarmRefusal` when
+    the farm refuses the call. A thread of this process renews the lease until :meth:`submit` or :meth:`close`.
     """
 
     def __init__(self, farm: Farm, session_id: str, rollout_id: str) -> None:
@@ -71,10 +71,10 @@ class Sandbox:
         farm: Optional[Farm] = None,
     ) -> "Sandbox":
         """
-        Opens a sandbox and waits until it runs, at most ``start_s`` seconds. ``instance`` is a dataset row; ``instance_id`` names one
-        of the gateway's dataset, or of the run ``run_id``. ``agent``, ``sandbox`` and ``evaluation`` are settings of a run, such
-        as ``{"time_limit": 1800, "step_timeout": 300}``. With ``clock="commands"`` the time limit counts the time of commands
-        alone; with ``"wall"`` all time but that of :meth:`pause`. The same ``request_id`` is the same sandbox.
+        Opens a sandbox and waits until it runs, at most ``start_s`` seconds. ``instance`` is a dataset row; ``instance_id`` names an
+        instance of the gateway's dataset, or of the run ``run_id``. ``agent``, ``sandbox`` and ``evaluation`` are settings of a run, such
+        as ``{"time_limit": 1800, "step_timeout": 300}``. With ``clock="commands"`` the time limit counts only the time of commands; with
+        ``"wall"`` all time except pauses (:meth:`pause`). Calls with the same ``request_id`` open the same sandbox.
         """
         farm = farm or Farm(url, token, patience_s=patience_s)
         body: dict[str, Any] = {
@@ -132,11 +132,11 @@ class Sandbox:
         )
 
     def read(self, path: str) -> bytes:
-        """Returns a regular file of at most 8 MiB. ``path`` is absolute; a link is not followed. Raises FileError."""
+        """Returns a regular file of at most 8 MiB. ``path`` is absolute and must not be a link. Raises FileError."""
         return _bytes_of(self._file("files/read", {"path": path})["content"])
 
     def write(self, path: str, data: Union[bytes, str], mode: int = 0o644) -> None:
-        """Writes a file of any size, and makes its folders. A link at ``path`` is replaced. Raises FileError."""
+        """Writes a file of any size, and creates its folders. Replaces a link at ``path``. Raises FileError."""
         content = data.encode() if isinstance(data, str) else data
         parts = [content[at : at + PART_BYTES] for at in range(0, len(content), PART_BYTES)] or [b""]
         if len(parts) == 1:
@@ -186,7 +186,10 @@ class Sandbox:
         self._call("POST", "/clock", {"paused": False})
 
     def submit(self, wait_s: float = 7200.0) -> Verdict:
-        """Submits the tree, and waits for the verdict, at most ``wait_s`` seconds. May be repeated. Raises SandboxError in time."""
+        """
+        Submits the tree and waits for the verdict, at most ``wait_s`` seconds. A repeated call returns the same verdict. Raises
+        SandboxError at the end of this time.
+        """
         until = time.monotonic() + wait_s
         while True:
             left = until - time.monotonic()
@@ -201,14 +204,14 @@ class Sandbox:
         return Verdict(bool(result["judged"]), result["reward"], result["resolved"], result["exit_status"], result)
 
     def close(self) -> None:
-        """Gives up the sandbox, unless it was submitted. Never raises."""
+        """Closes the sandbox; its work is lost unless it was submitted. Never raises."""
         hearts.forget(self.session_id)
         if self._ended is not None:
             return
         self._ended = SandboxEnded("closed", "the sandbox was closed")
         try:
             self.farm.once("DELETE", f"/v1/sessions/{self.session_id}", None, 30)
-        except Exception as error:  # The lease ends the sandbox.
+        except Exception as error:  # The farm ends the sandbox when its lease expires.
             logger.warning("swefarm: %s was not closed: %s", self.session_id, error)
 
     def __enter__(self) -> "Sandbox":
@@ -264,7 +267,7 @@ class Sandbox:
         failure = (result or {}).get("failure") or {}
         why = failure.get("class") or end or "ended"
         kind = SandboxLost if failure or end == "failed" else SandboxEnded
-        return kind(end or "ended", f"{self.session_id}: the sandbox takes no more calls ({why})")
+        return kind(end or "ended", f"{self.session_id}: the sandbox accepts no more calls ({why})")
 
 
 def _bytes_of(content: Mapping[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""Settings of runs, and rows, in the form of the farm's API."""
+"""Settings of runs, and dataset rows, in the form of the farm's API."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any, Mapping, Optional, Sequence
 @dataclass(frozen=True)
 class Sampling:
     """
-    What is sampled from. Each key is sent with each request, because servers take absent ones from the model's generation_config.json.
+    The distribution that the policy samples from. Each request contains every key, because servers take missing ones from the model's
+    generation_config.json.
     """
 
     temperature: float = 1.0
@@ -20,10 +21,10 @@ class Sampling:
     repetition_penalty: float = 1.0
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
-    #: Of one answer; None: all that is left.
+    #: Most tokens of one answer; None: all that remain.
     max_tokens: Optional[int] = None
     stop: Sequence[str] = ()
-    #: From it each rollout and turn gets a seed of its own; None: no seed.
+    #: The farm derives a seed for each rollout and turn from this number; None: no seed.
     seed: Optional[int] = None
 
     def settings(self) -> dict[str, Any]:
@@ -33,14 +34,14 @@ class Sampling:
 
 
 def rows_of(rows: "Optional[Sequence[Any]]") -> Optional[list[Any]]:
-    """Returns rows in the form of the API: mappings and ids of instances. JSON has no arrays of numpy, so they become lists."""
+    """Returns rows in the form of the API: mappings and ids of instances. JSON lacks arrays of numpy, so they become lists."""
     if rows is None:
         return None
     return [row if isinstance(row, str) else plain(row) for row in rows]
 
 
 def plain(value: Any) -> Any:
-    """Returns mappings and lists alone, of what data frames and data sets put in their place."""
+    """Converts the mappings and lists of data frames and data sets to dicts and lists."""
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -50,7 +51,7 @@ def plain(value: Any) -> Any:
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns both trees in one; where both have a mapping its keys are merged, else ``above`` wins."""
+    """Merges two trees. Where both have a mapping, its keys are merged; elsewhere ``above`` wins."""
     tree = dict(below)
     for key, value in above.items():
         inner = tree.get(key)

@@ -1,4 +1,4 @@
-"""A bash whose folder, variables and functions last from one command to the next, as agents know it from a terminal."""
+"""A bash whose folder, variables and functions last from one command to the next, as in a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Optional
 from .output import Output
 from .sandbox import Sandbox
 
-#: Runs at the end of each command, also after ``exit``. Variables of bash itself and of the farm are left out.
+#: Runs at the end of each command, also after ``exit``. Does not save variables of bash itself and of the farm.
 _SAVE = r"""
 __sf_save() {
   local code=$?
@@ -24,7 +24,7 @@ __sf_save() {
 
 
 class Shell:
-    """Commands of one sandbox that share a state. A command that the time limit ends leaves the state as it was before."""
+    """Commands of one sandbox that share a state. A command that exceeds its time limit does not change the state."""
 
     def __init__(self, sandbox: Sandbox, cwd: Optional[str] = None) -> None:
         self._sandbox = sandbox

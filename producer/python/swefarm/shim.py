@@ -1,6 +1,6 @@
 """
 An OpenAI-compatible endpoint over a sampler of this process, for trainers whose engine has no address (a model of transformers, Ray
-actors, a hosted sampler). Token ids go in and out as they are.
+actors, a hosted sampler). The endpoint passes token ids unchanged in both directions.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Callable, Iterator, Mapping, Optional
 
-#: Routes that are POSTed.
+#: Routes for POST.
 _ROUTES = ("/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize")
-#: Keys of a request that are not for the sampler.
+#: Keys of a request that the sampler does not receive.
 _OURS = ("prompt", "messages", "tools", "model", "stream", "stream_options", "n", "return_token_ids", "chat_template_kwargs")
 
 
 class BadRequest(Exception):
-    """The request cannot be sampled; the farm does not repeat it. ``generate`` may raise it."""
+    """The request cannot be sampled, and the farm does not retry it. ``generate`` may raise this error."""
 
 
 class PolicyShim:
     """
-    Serves ``/v1/models``, ``/v1/completions`` (the prompt as ids), ``/v1/chat/completions``, ``/tokenize`` and ``/detokenize`` at
-    ``url``, in threads, from the start to :meth:`close`. ``generate(ids, params)`` returns a mapping with ``token_ids``, ``log_probs``
-    (of the distribution that was sampled from), ``finish_reason``, and ``version`` if it knows one better than the shim. It runs in
-    several threads at once; if it is a coroutine function, it runs in ``loop``. ``params`` are the keys of the request, ``max_tokens``
-    always, and ``session_id``. ``tokenizer`` needs ``apply_chat_template``, ``encode`` and ``decode``, as those of transformers.
+    Serves ``/v1/models``, ``/v1/completions`` (the prompt as ids), ``/v1/chat/completions``, ``/tokenize`` and ``/detokenize`` at ``url``,
+    in threads, from the start to :meth:`close`. ``generate(ids, params)`` returns a mapping with ``token_ids``, ``log_probs`` (of the
+    distribution that was sampled from) and ``finish_reason``; its ``version``, if any, replaces the shim's. It runs in several threads at
+    once; a coroutine function runs in ``loop``. ``params`` are the keys of the request, always with ``max_tokens`` and ``session_id``.
+    ``tokenizer`` needs ``apply_chat_template``, ``encode`` and ``decode``, as tokenizers of transformers have.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class PolicyShim:
     @contextmanager
     def update(self, version: Optional[str] = None, end_s: float = 600.0) -> Iterator[None]:
         """
-        Waits until the answers under way have ended, while new requests wait; runs the block, which replaces the weights; then serves
+        Waits until the running answers have ended, while new requests wait; runs the block, which replaces the weights; then serves
         ``version``. Raises TimeoutError after ``end_s`` seconds, without running the block.
         """
         with self._state:
@@ -75,7 +75,7 @@ class PolicyShim:
                 self._state.notify_all()
 
     def close(self) -> None:
-        """Ends the server. Answers under way are lost."""
+        """Ends the server. Answers that are not complete are lost."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -192,7 +192,7 @@ def _handler(shim: PolicyShim) -> type[BaseHTTPRequestHandler]:
                 status = 200
             except (BadRequest, json.JSONDecodeError) as error:
                 status, answer = 400, _error(str(error))
-            except Exception as error:  # The farm retries, and its log shows the message.
+            except Exception as error:  # The farm retries the request, and its log shows the message.
                 status, answer = 500, _error(f"{type(error).__name__}: {error}")
             self._send(status, answer, version)
 

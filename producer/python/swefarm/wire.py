@@ -1,4 +1,4 @@
-"""Reads the samples that the farm sends. The ids are those that the policy sampled: nothing here tokenises."""
+"""Reads the samples that the farm sends. The ids are those that the policy sampled: this module never tokenises."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def sample_of(
     body: Mapping[str, Any], group: str, *, index: Optional[int] = None, lines: str = "main", needs_tokens: bool = True
 ) -> Sample:
     """
-    Returns the sample in an answer of ``/v1/rollouts/ID/sample``. Tokens that cannot be trained on make a sample without reward:
-    missing ones if ``needs_tokens``, wrong lengths, and with ``lines="main"`` prompts that do not continue what came before.
+    Returns the sample in an answer of ``/v1/rollouts/ID/sample``. A sample whose tokens cannot be trained on has no reward: missing tokens
+    if ``needs_tokens``, wrong lengths, and with ``lines="main"`` prompts that do not continue the tokens before them.
     """
     result = body["result"]
     facts: dict[str, Any] = {
@@ -51,7 +51,7 @@ def _lost(facts: Mapping[str, Any], cls: str, message: str) -> Sample:
 
 
 def failure_of(result: Mapping[str, Any]) -> Optional[Failure]:
-    """Returns why nobody judged a rollout; None: it has a reward."""
+    """Returns why the farm did not judge a rollout; None if it has a reward."""
     failure = result.get("failure")
     if failure:
         return Failure(str(failure["stage"]), str(failure["class"]), str(failure["message"]))
@@ -63,7 +63,7 @@ def failure_of(result: Mapping[str, Any]) -> Optional[Failure]:
 
 
 def seconds_of(result: Mapping[str, Any]) -> dict[str, float]:
-    """Returns where the time of a rollout went."""
+    """Returns the seconds of a rollout by activity."""
     seconds = result["seconds"]
     return {"policy": seconds["model"], "tools": seconds["command"], "grading": seconds["evaluation"]}
 

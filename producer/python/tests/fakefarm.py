@@ -1,4 +1,4 @@
-"""A gateway that plays a script over HTTP, in this process."""
+"""A gateway in this process that plays a script over HTTP."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Answer = "tuple[int, Any]"
 
 
 class Server(ThreadingHTTPServer):
-    #: A whole batch connects at once, and a connection beyond the queue is made a second later.
+    #: A whole batch connects at once. The kernel makes connections beyond the queue only after a second.
     request_queue_size = 128
 
 

@@ -1,6 +1,6 @@
 """
 Measures what the client adds to a step: PYTHONPATH=. python tests/measure.py [GROUPS SIZE TOKENS]. Reads GROUPS x SIZE rollouts of TOKENS
-tokens (default 32 x 16 x 60,000, a third of them sampled in 60 turns) from a process beside it, and prints seconds of CPU and memory.
+tokens (default 32 x 16 x 60,000, a third of them sampled in 60 turns) from another process, and prints seconds of CPU and memory.
 """
 
 import json
@@ -11,7 +11,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from swefarm import Farm
-from test_run import body, packed, result, segment
+from answers import body, packed, result, segment
 
 
 def serve(ready, groups, size, tokens):

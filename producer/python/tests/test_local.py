@@ -11,7 +11,7 @@ from unittest import mock
 from swefarm import Farm, FarmError
 from swefarm.local import find_swefarm
 
-#: Stands for `swefarm` and `swefarm-worker`: prints what they print when they are ready, and writes that it was stopped.
+#: Stands in for `swefarm` and `swefarm-worker`: prints their lines of readiness, and records its end in a file.
 PROGRAM = """#!{python}
 import os, signal, sys, time
 name = {{"redis": "redis", "serve": "gateway"}}.get(sys.argv[1], "worker")
@@ -31,7 +31,7 @@ while True:
 
 
 def programs(folder, fails=""):
-    """Writes the stand-ins, and returns the path of `swefarm`. `ended` of the folder lists what was stopped, in order."""
+    """Writes the stand-ins, and returns the path of `swefarm`. The file `ended` in the folder lists the ended processes, in order."""
     for name in ("swefarm", "swefarm-worker"):
         path = Path(folder, name)
         path.write_text(PROGRAM.format(python=sys.executable, ended=f"{folder}/ended", pids=f"{folder}/pids", fails=fails))
@@ -53,7 +53,7 @@ class LocalTest(unittest.TestCase):
             self.assertEqual(ended(folder), ["worker", "worker", "gateway", "redis"])
             self.assertFalse(farm.folder.exists())
 
-    def test_a_process_that_cannot_start_is_named_with_the_end_of_its_log(self):
+    def test_an_error_names_the_process_that_cannot_start_and_ends_its_log(self):
         with tempfile.TemporaryDirectory() as folder:
             with self.assertRaisesRegex(RuntimeError, "(?s)worker-0 of the local farm ended with code 1.*no runtime is installed"):
                 Farm.local(swefarm=programs(folder, "worker"))
@@ -61,7 +61,7 @@ class LocalTest(unittest.TestCase):
 
     def test_the_farm_of_a_killed_process_ends(self):
         with tempfile.TemporaryDirectory() as folder:
-            # Its forked child has the pipes, and goes on.
+            # The forked child has the pipes, and continues.
             code = f"import os, time; from swefarm import Farm; farm = Farm.local(swefarm={str(programs(folder))!r})"
             code += "; pid = os.fork(); pid and print(pid, flush=True); time.sleep(600)"
             child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
@@ -75,11 +75,11 @@ class LocalTest(unittest.TestCase):
                 time.sleep(0.05)
             self.assertEqual(sorted(ended(folder)), ["gateway", "redis", "worker"])
 
-    def test_children_that_the_trainer_forked_do_not_keep_the_farm(self):
+    def test_the_farm_ends_although_forked_children_of_the_trainer_live(self):
         with tempfile.TemporaryDirectory() as folder:
             farm = Farm.local(swefarm=programs(folder))
             code = os.fork()
-            if code == 0:  # It has the pipes, as the worker of a data loader has.
+            if code == 0:  # The child has the pipes, as a worker of a data loader has.
                 time.sleep(600)
                 os._exit(0)
             try:
@@ -89,7 +89,7 @@ class LocalTest(unittest.TestCase):
                 os.kill(code, signal.SIGKILL)
                 os.waitpid(code, 0)
 
-    def test_calls_to_a_farm_whose_process_ended_fail_at_once(self):
+    def test_calls_fail_at_once_when_a_process_of_the_farm_has_ended(self):
         with tempfile.TemporaryDirectory() as folder, Farm.local(swefarm=programs(folder)) as farm:
             gateway = int(Path(folder, "pids").read_text().split()[1])
             os.kill(gateway, signal.SIGKILL)
@@ -97,12 +97,12 @@ class LocalTest(unittest.TestCase):
             with self.assertRaisesRegex(FarmError, "the gateway of the local farm ended: .*url"):
                 farm.call("GET", "/v1/runs")
 
-    def test_the_command_is_searched_for_and_its_absence_has_a_remedy(self):
+    def test_a_missing_command_is_an_error_with_a_remedy(self):
         with tempfile.TemporaryDirectory() as folder:
             program = programs(folder)
             with mock.patch.dict(os.environ, {"SWEFARM_BIN": str(program)}):
                 self.assertEqual(find_swefarm(), program)
-            with self.assertRaisesRegex(FileNotFoundError, "is no program"):
+            with self.assertRaisesRegex(FileNotFoundError, "is not a program"):
                 find_swefarm(f"{folder}/none")
 
 

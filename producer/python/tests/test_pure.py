@@ -17,13 +17,13 @@ class LineTest(unittest.TestCase):
         self.assertEqual((list(line.prompt_ids), list(line.response_ids)), ([1, 2], [3, 4, 9, 7, 8, 6]))
         self.assertEqual(list(line.mask), [0, 0, 0, 1, 0, 1])
 
-    def test_what_does_not_fit_goes_by_whole_turns(self):
+    def test_a_sequence_that_is_too_long_loses_whole_turns(self):
         self.assertEqual(list(spilled(self.LINE, 2, 5).response_ids), [3, 4, 9, 7])
         self.assertIsNone(spilled(self.LINE, 2, 3))
 
 
 class BaselineTest(unittest.TestCase):
-    def test_unjudged_samples_move_nobody(self):
+    def test_unjudged_samples_do_not_change_the_baseline(self):
         alone = group_advantages([1, 0, 1], [True] * 3, "aaa")
         among = group_advantages([1, UNJUDGED, 0, UNJUDGED, 1], [True, False, True, False, True], "aaaaa")
         self.assertEqual([among[0], among[2], among[4]], alone)
@@ -31,13 +31,13 @@ class BaselineTest(unittest.TestCase):
         deviation = (1 / 3) ** 0.5
         self.assertAlmostEqual(alone[0], (1 / 3) / (deviation + 1e-6))
 
-    def test_groups_are_apart_and_a_lone_survivor_learns_nothing(self):
+    def test_groups_are_separate_and_a_lone_judged_sample_has_no_advantage(self):
         values = group_advantages([1, 0, 1, 1], [True, True, True, False], ["a", "a", "b", "b"], by_deviation=False)
         self.assertEqual(values, [0.5, -0.5, 0.0, 0.0])
-        # A trainer that has no row for an unjudged sample shows the lone judged one as a group of one.
+        # A trainer without a row for an unjudged sample presents the lone judged one as a group of one.
         self.assertEqual(group_advantages([1], [True], ["only"], by_deviation=False), [0.0])
 
-    def test_the_mark_is_a_number_that_float32_keeps(self):
+    def test_the_score_of_unjudged_samples_is_exact_in_float32(self):
         self.assertFalse(is_judged(UNJUDGED, 5))
         self.assertFalse(is_judged(1.0, 0))
         self.assertTrue(is_judged(0.0, 5))
@@ -46,7 +46,7 @@ class BaselineTest(unittest.TestCase):
 
 
 class DryRunTest(unittest.TestCase):
-    def test_commands_run_here_and_end_with_the_submission(self):
+    def test_commands_of_a_dry_run_end_with_the_submission(self):
         async def drive():
             session = open_dry_session("r")
             self.assertIn("<returncode>3</returncode>", (await session.run("echo a > f; exit 3"))["observation"])
@@ -58,7 +58,7 @@ class DryRunTest(unittest.TestCase):
 
         asyncio.run(drive())
 
-    def test_patches_are_found_and_counted(self):
+    def test_patches_in_answers_are_found_and_counted(self):
         patch = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n"
         self.assertEqual(find_patch(f"so\n```diff\n{patch}```\n"), patch)
         self.assertEqual(find_patch(f"<patch>\nold\n</patch> no: <patch>\n{patch}</patch>"), patch)

@@ -36,21 +36,21 @@ class ServersTest(unittest.TestCase):
     def urls(self, manager, **more):
         return asyncio.run(server_urls(manager, **more))
 
-    def test_the_load_balancer_is_asked_anew_each_time(self):
+    def test_every_call_asks_the_load_balancer(self):
         ask = Remote(["10.0.0.1:40001"], ["10.0.0.1:40001", "[fd00::2]:40002"])
         manager = Thing(_load_balancer=Thing(get_all_servers=ask), _server_id_to_handle={"old:1": None})
         self.assertEqual(self.urls(manager), ["http://10.0.0.1:40001/v1"])
         self.assertEqual(self.urls(manager), ["http://10.0.0.1:40001/v1", "http://[fd00::2]:40002/v1"])
 
-    def test_a_balancer_that_cannot_tell_leaves_the_managers_own_servers(self):
+    def test_a_balancer_without_addresses_falls_back_to_the_managers_servers(self):
         manager = Thing(_load_balancer=Thing(acquire_server=Remote("x")), _server_id_to_handle={"h:1": 0, "h:2": 0})
         self.assertEqual(self.urls(manager), ["http://h:1/v1", "http://h:2/v1"])
 
-    def test_a_manager_that_tells_nothing_leaves_it_to_the_farm(self):
+    def test_without_addresses_the_farm_uses_its_own_policy(self):
         for manager in (Thing(), Thing(_load_balancer=None), Thing(_server_id_to_handle={}), object()):
             self.assertIsNone(self.urls(manager))
 
-    def test_servers_that_train_meanwhile_are_waited_for_but_not_for_ever(self):
+    def test_the_wait_for_servers_that_train_has_a_limit(self):
         ask = Remote([], [], ["h:1"])
         self.assertEqual(self.urls(Thing(_load_balancer=Thing(get_all_servers=ask)), pause_s=0), ["http://h:1/v1"])
         self.assertEqual(ask.asked, 3)
@@ -61,7 +61,7 @@ class ServersTest(unittest.TestCase):
 class UnjudgedTest(unittest.TestCase):
     V1, LEGACY = {"trainer": {"use_v1": True}}, {"trainer": {}}
 
-    def test_only_training_by_v1_is_given_no_sample(self):
+    def test_only_the_training_of_v1_drops_unjudged_samples(self):
         self.assertTrue(drops_unjudged("auto", "main", self.V1, validates=False))
         for config, validates in ((self.V1, True), (self.LEGACY, False), (self.LEGACY, True)):
             self.assertFalse(drops_unjudged("auto", "main", config, validates))
@@ -74,30 +74,30 @@ class UnjudgedTest(unittest.TestCase):
 
 
 class VersionTest(unittest.TestCase):
-    #: APART has the values of verl's rollout.yaml. In ALIKE, validation samples as training does.
+    #: APART has the values of verl's rollout.yaml. With ALIKE, validation samples as training does.
     APART = Thing(temperature=1.0, top_p=1.0, top_k=-1, val_kwargs=Thing(temperature=0, top_p=1.0, top_k=-1))
     ALIKE = Thing(temperature=1.0, top_p=1.0, top_k=-1, val_kwargs=Thing(temperature=1.0, top_p=1.0, top_k=-1))
 
-    def test_a_step_trains_with_the_weights_before_it_and_validates_with_its_own(self):
+    def test_a_step_trains_with_the_previous_weights_and_validates_with_its_own(self):
         self.assertEqual(version_of({"global_steps": 8}), 7)
         self.assertEqual(version_of({"global_steps": 8}, validates=True), 8)
         self.assertEqual(version_of({"global_steps": 1}), 0)
         self.assertIsNone(version_of({}))
 
-    def test_no_number_is_below_that_of_the_first_weights(self):
+    def test_the_number_of_the_first_weights_is_the_lowest(self):
         # val_before_train sends step 0.
         for validates in (False, True):
             self.assertEqual(version_of({"global_steps": 0}, validates), 0)
             self.assertIsNone(version_of({"global_steps": -1}, validates))
 
-    def test_validation_is_known_by_its_sampling(self):
+    def test_sampling_identifies_validation(self):
         greedy, sampled = {"temperature": 0, "top_p": 1.0, "top_k": -1}, {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
         self.assertTrue(is_validation({}, greedy, self.APART))
         self.assertFalse(is_validation({}, sampled, self.APART))
         # If the sampling differs, the split of the row is ignored, because a training file may be used for validation.
         self.assertFalse(is_validation({"extra_info": {"split": "val"}}, sampled, self.APART))
 
-    def test_where_sampling_is_alike_the_split_tells_and_verls_own_word_wins(self):
+    def test_with_equal_sampling_the_split_decides_unless_verl_passes_validate(self):
         sampled = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
         for split, validates in (("val", True), ("train", False)):
             row = {"extra_info": {"split": split}}
@@ -105,7 +105,7 @@ class VersionTest(unittest.TestCase):
             self.assertEqual(is_validation({**row, "validate": not validates}, sampled, self.ALIKE), not validates)
         self.assertFalse(is_validation({}, sampled, self.ALIKE))
 
-    def test_trainers_that_change_weights_in_the_middle_are_known(self):
+    def test_trainers_that_change_weights_during_rollouts_are_recognised(self):
         def v1(mode):
             return {"trainer": {"use_v1": True, "v1": {"trainer_mode": mode}}}
 

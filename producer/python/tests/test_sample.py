@@ -8,7 +8,7 @@ from swefarm import UNJUDGED, BrokenTokens, Failure, Group, Sample, Segment, Spa
 
 
 def sample(**facts):
-    """Prompt of 2, turn of 2, 1 told, turn of 1."""
+    """Returns a sample: a prompt of 2 tokens, a turn of 2, 1 told token, a turn of 1."""
     turns = (Turn(0, 2, [-0.5, -0.25], "v1", "stop"), Turn(3, 4, [-1.0], "v2", "length"))
     tokens = {"prompt_ids": [1, 2], "response_ids": [3, 4, 5, 6], "turns": turns, "spans": (Span("v1", 0, 2), Span("v2", 3, 4))}
     return Sample(**{**tokens, "group": "g", "reward": 1.0, **facts})
@@ -32,7 +32,7 @@ class SampleTest(unittest.TestCase):
         empty = Sample.failed(Failure("client", "farm_away", "gone"), group="g", index=3)
         self.assertEqual((empty.group, empty.index, len(empty.mask), empty.judged), ("g", 3, 0, False))
 
-    def test_contradictions_are_refused_at_birth(self):
+    def test_contradictory_fields_raise_at_construction(self):
         broken = {
             "turn 1: 2 tokens and 1 log": {"turns": [Turn(0, 2, [-1.0])]},
             "turn 1: a log-probability is no number": {"turns": [Turn(0, 1, [math.nan])]},
@@ -47,7 +47,7 @@ class SampleTest(unittest.TestCase):
         with self.assertRaisesRegex(BrokenTokens, "2 tokens, 1 of the mask"):
             Sample.masked_by([], [1, 2], [1], [0.0, 0.0])
 
-    def test_fit_cuts_whole_turns_and_takes_the_reward_of_a_prefix(self):
+    def test_fit_cuts_whole_turns_and_removes_the_reward(self):
         whole = sample()
         self.assertIs(whole.fit(2, 4), whole)
         masked = whole.fit(2, 3)
@@ -83,7 +83,7 @@ class SampleTest(unittest.TestCase):
 
 
 class AdvantageTest(unittest.TestCase):
-    def test_unjudged_samples_move_nobody_and_a_lone_one_learns_nothing(self):
+    def test_unjudged_samples_change_no_mean_and_a_lone_one_has_no_advantage(self):
         def group(name, *rewards):
             return [sample(group=name, reward=reward) for reward in rewards]
 
@@ -95,7 +95,7 @@ class AdvantageTest(unittest.TestCase):
         self.assertEqual(judged_advantages(group("a", 1.0, 1.0)), [0.0, 0.0])
         self.assertEqual(1.0 + UNJUDGED, 1.0)
 
-    def test_a_group_knows_its_judged_samples(self):
+    def test_a_group_lists_its_judged_samples(self):
         group = Group("r/i", "i", "mixed", (sample(), sample(reward=0.0), sample(reward=None)))
         self.assertEqual(([one.reward for one in group.judged], group.mixed), ([1.0, 0.0], True))
 

@@ -17,7 +17,7 @@ def answered(data="", **more):
 
 
 class Script:
-    """Answers to inputs in order; the session is open, and a submission is judged."""
+    """Answers inputs in order. The session is open, and a submission is judged."""
 
     def __init__(self, *answers, state="open"):
         self.answers, self.state = list(answers), state
@@ -64,7 +64,7 @@ class SandboxTest(unittest.TestCase):
             done = box.run("x", max_bytes=4)
             self.assertEqual((done.text, done.truncated), ("ab\n[96 bytes left out]\ncd", True))
 
-    def test_files_that_cannot_be_read_and_refusals_are_errors_of_their_own(self):
+    def test_unreadable_files_and_refusals_raise_different_errors(self):
         missing = {**answered(), "content": None, "error": {"code": "not_a_file", "message": "/x is missing"}}
         refusal = {"error": {"code": "bad_request", "message": "path: no", "field": "path"}}
         with FakeFarm(Script((200, missing), (400, refusal), (200, answered("x")))) as fake, opened(fake) as box:
@@ -74,10 +74,10 @@ class SandboxTest(unittest.TestCase):
             with self.assertRaises(FarmRefusal):
                 box.read("../x")
             self.assertEqual(box.read("/x"), b"x")
-            # A refused input has used no number.
+            # A refused input uses no number.
             self.assertEqual([body["seq"] for _, body in inputs(fake)], [1, 2, 2])
 
-    def test_an_end_is_remembered_and_a_loss_is_told_apart(self):
+    def test_an_end_is_remembered_and_a_loss_is_another_error(self):
         for end, result, kind in (
             ("time_limit", None, SandboxEnded),
             ("failed", None, SandboxLost),
@@ -91,7 +91,7 @@ class SandboxTest(unittest.TestCase):
                     self.assertEqual((type(caught.exception), caught.exception.end), (kind, end))
                 self.assertFalse(hearts.beats_for("s1"))
 
-    def test_a_sandbox_that_does_not_start_is_given_up(self):
+    def test_a_sandbox_that_does_not_start_is_closed(self):
         for state, error in (("waiting", SandboxError), ("grading", SandboxEnded)):
             with FakeFarm(Script(state=state)) as fake:
                 with self.assertRaises(error):

@@ -22,13 +22,13 @@ def settings(farm: FakeFarm) -> dict:
 
 
 class FarmTest(unittest.TestCase):
-    def test_a_dropped_or_refused_connection_is_asked_again(self):
+    def test_a_dropped_or_refused_connection_is_retried(self):
         answers = [None, (503, {}), (200, {"ok": 1})]
         with FakeFarm(lambda *_: answers.pop(0)) as fake:
             self.assertEqual(Farm.of(settings(fake)).call("POST", "/x", {}), {"ok": 1})
             self.assertEqual(len(fake.asked), 3)
 
-    def test_a_refusal_is_not_asked_again_and_names_the_field(self):
+    def test_a_refusal_is_not_retried_and_names_the_field(self):
         refusal = {"error": {"code": "bad_request", "message": "seq: no", "field": "seq"}}
         with FakeFarm(lambda *_: (400, refusal)) as fake:
             with self.assertRaises(FarmRefusal) as caught:
@@ -36,8 +36,8 @@ class FarmTest(unittest.TestCase):
             self.assertEqual((caught.exception.code, caught.exception.field), ("bad_request", "seq"))
             self.assertEqual(len(fake.asked), 1)
 
-    def test_patience_begins_anew_after_each_stretch_in_which_the_farm_held_the_call(self):
-        # Each try that the farm serves lasts longer than ``patience_s``, so each of them restarts the time of retries.
+    def test_a_try_that_the_farm_serves_restarts_the_time_of_retries(self):
+        # Each try that the farm serves lasts longer than ``patience_s``, so each restarts the time of retries.
         script = iter([(1.3, None), (0, (502, {})), (1.3, (504, {})), (0, None), (1.3, (200, {"reward": 1}))])
 
         def play(*_):
@@ -50,13 +50,13 @@ class FarmTest(unittest.TestCase):
             self.assertEqual(farm.call("POST", "/run", {"_ng_rollout_id": "verl-1"}, 60), {"reward": 1})
             self.assertEqual([body for _, _, body in fake.asked], [{"_ng_rollout_id": "verl-1"}] * 5)
 
-    def test_a_farm_that_only_fails_ends_patience_however_often_it_is_asked(self):
+    def test_many_fast_failures_do_not_extend_the_time_of_retries(self):
         with FakeFarm(lambda *_: (503, {})) as fake:
             with self.assertRaises(FarmError):
                 Farm.of({"farm_url": fake.url, "patience_s": 1}).call("POST", "/run", {}, 600)
             self.assertGreater(len(fake.asked), 2)
 
-    def test_all_tries_together_end_with_the_time_that_the_call_has(self):
+    def test_all_tries_end_within_the_time_limit_of_the_call(self):
         def play(*_):
             time.sleep(0.6)
 
@@ -67,14 +67,14 @@ class FarmTest(unittest.TestCase):
             self.assertLess(len(fake.asked), 6)
             self.assertLess(time.monotonic() - began, 60)
 
-    def test_a_rollout_past_its_deadline_is_not_begun_again(self):
+    def test_a_rollout_past_its_deadline_is_not_retried(self):
         expired = {"error": {"code": "hold_expired", "message": "no verdict within 5 s (rollout_timeout_s)"}}
         with FakeFarm(lambda *_: (503, expired)) as fake:
             with self.assertRaisesRegex(HoldExpired, "rollout_timeout_s"):
                 Farm.of(settings(fake)).call("POST", "/run", {})
             self.assertEqual(len(fake.asked), 1)
 
-    def test_a_quota_is_no_outage(self):
+    def test_a_quota_is_not_an_outage(self):
         answers = [(429, {"error": {"code": "over_quota", "message": "wait for results"}}), (200, {"ok": 1})]
         with FakeFarm(lambda *_: answers.pop(0), {"retry-after": "0"}) as fake:
             self.assertEqual(Farm.of(settings(fake)).call("POST", "/x", {}), {"ok": 1})
@@ -84,24 +84,24 @@ class FarmTest(unittest.TestCase):
             self.assertEqual((caught.exception.retry_after_s, len(fake.asked)), (60.0, 2))
             self.assertNotIn("swefarm serve", str(caught.exception))
 
-    def test_a_token_of_a_file_is_stripped_and_a_bad_one_is_not_shown(self):
+    def test_a_token_is_stripped_and_errors_do_not_show_a_bad_one(self):
         self.assertEqual(Farm("http://h:1/\n", "secret\n").token, "secret")
         with self.assertRaisesRegex(ValueError, "^token: expected printable ASCII characters$"):
             Farm("http://h:1", "sec\nret")
         with mock.patch.dict(os.environ, {"MINE": "sécret"}), self.assertRaisesRegex(ValueError, "^MINE: "):
             Farm("http://h:1", token_env="MINE")
 
-    def test_calls_to_this_machine_use_no_proxy(self):
+    def test_calls_to_this_machine_bypass_proxies(self):
         with FakeFarm(lambda *_: (200, {"ok": 1})) as fake, mock.patch.dict(os.environ, {"http_proxy": "http://127.0.0.1:9", "no_proxy": ""}):
             self.assertEqual(Farm(fake.url, patience_s=0.1).call("GET", "/x"), {"ok": 1})
 
-    def test_patience_ends(self):
+    def test_retries_end_after_the_patience(self):
         with self.assertRaises(FarmError):
             Farm.of({"farm_url": "http://127.0.0.1:9", "patience_s": 0.1}).call("GET", "/x")
 
 
 class SessionTest(unittest.TestCase):
-    def test_a_failed_submit_is_answered_and_the_last_one_ends_the_session(self):
+    def test_a_failed_submit_returns_feedback_and_the_last_one_ends_the_session(self):
         answers = iter([{"state": "answered", "observation": "Tests failed: no"}, {"state": "ended", "end": "submitted"}])
 
         def script(_, path, body):
@@ -119,7 +119,7 @@ class SessionTest(unittest.TestCase):
             asyncio.run(drive(fake))
             self.assertEqual(fake.asked[0][2]["agent"], {"max_submits": 2})
 
-    def test_a_session_that_ended_otherwise_is_no_submit(self):
+    def test_a_session_that_ended_earlier_is_not_a_submit(self):
         def script(_, path, body):
             return 200, {"session_id": "s1"} if path == "/v1/sessions" else {"state": "ended", "end": "time_limit"}
 
@@ -160,7 +160,7 @@ class SessionTest(unittest.TestCase):
             numbers = [body["seq"] for _, path, body in fake.asked if path.endswith("/commands")]
             self.assertEqual(numbers, [1, 1, 2])
 
-    def test_a_request_id_that_comes_back_is_another_session(self):
+    def test_a_repeated_request_id_opens_another_session(self):
         with FakeFarm(lambda *_: (200, {"session_id": "s2"})) as fake:
             asyncio.run(open_session("same", settings(fake), {}))
             asyncio.run(open_session("same", settings(fake), {}))
@@ -168,7 +168,7 @@ class SessionTest(unittest.TestCase):
             self.assertEqual(len(set(keys)), 2)
         hearts.forget("s2")
 
-    def test_the_heart_beats_until_the_farm_knows_the_session_no_more(self):
+    def test_heartbeats_end_when_the_farm_does_not_know_the_session(self):
         beaten = threading.Event()
 
         def script(_, path, body):
@@ -189,18 +189,18 @@ class SessionTest(unittest.TestCase):
 
 
 class GradeTest(unittest.TestCase):
-    def test_what_was_not_submitted_is_submitted_and_waited_for(self):
+    def test_the_verdict_submits_the_session_first_if_necessary(self):
         answers = [(200, {"state": "grading"}), (200, {"state": "ended", "result": JUDGED})]
         with FakeFarm(lambda *_: answers.pop(0)) as fake:
             verdict = asyncio.run(grade(Farm.of(settings(fake)), "s1", 60))
             self.assertEqual((verdict.judged, verdict.reward), (True, 1.0))
             self.assertEqual(fake.paths(), ["/v1/sessions/s1/submit"] * 2)
 
-    def test_an_unjudged_result_is_no_reward_and_names_its_cause(self):
+    def test_an_unjudged_result_has_no_reward_and_names_its_cause(self):
         verdict = verdict_of(LOST)
         self.assertEqual((verdict.judged, verdict.reward, verdict.why), (False, 0.0, "session_lost"))
 
-    def test_a_farm_that_is_gone_judges_nothing(self):
+    def test_without_a_farm_the_sample_is_not_judged(self):
         verdict = asyncio.run(grade(Farm.of({"farm_url": "http://127.0.0.1:9", "patience_s": 0.1}), "s", 5))
         self.assertFalse(verdict.judged)
 
@@ -214,7 +214,7 @@ class ScoreTest(unittest.TestCase):
             handle = {"session_id": "s1", "farm_url": fake.url}
             self.assertEqual(self.score({"swefarm_session": handle})["score"], 1.0)
 
-    def test_the_parts_of_a_reward_are_one_text_and_the_named_ones_numbers(self):
+    def test_reward_parts_are_one_text_and_named_parts_are_numbers(self):
         scored = {**JUDGED, "resolved": None, "reward": 0.75, "reward_components": {"tests": 0.25, "style": 0.5}}
         results = [scored, JUDGED, LOST]
         with FakeFarm(lambda *_: (200, {"state": "ended", "result": results.pop(0)})) as fake:
@@ -229,7 +229,7 @@ class ScoreTest(unittest.TestCase):
         self.assertEqual(len({tuple(one) for one in (with_parts, without, lost)}), 1)
         self.assertEqual(without["reward_components"], "{}")
 
-    def test_lost_dry_and_unknown_ones_are_a_number_and_not_judged(self):
+    def test_lost_dry_and_unknown_samples_have_a_number_and_are_not_judged(self):
         with FakeFarm(lambda *_: (200, {"state": "ended", "result": LOST})) as fake:
             url = fake.url
             for handle in (
@@ -241,7 +241,7 @@ class ScoreTest(unittest.TestCase):
                 scored = self.score({"swefarm_session": handle})
                 self.assertEqual((scored["score"], scored["judged"]), (UNJUDGED, 0.0), handle)
 
-    def test_a_model_that_ran_nothing_changed_nothing(self):
+    def test_a_model_that_ran_no_command_scores_zero(self):
         scored = self.score({})
         self.assertEqual((scored["score"], scored["judged"]), (0.0, 1.0))
 

@@ -35,7 +35,7 @@ def asked(shim, path, body=None, headers=()):
 
 
 class ShimTest(unittest.TestCase):
-    def test_ids_go_in_and_come_back_as_they_are(self):
+    def test_token_ids_pass_unchanged_in_both_directions(self):
         seen = []
 
         def generate(ids, params):
@@ -55,7 +55,7 @@ class ShimTest(unittest.TestCase):
             self.assertEqual(asked(shim, "/tokenize", {"prompt": "ab"})[1]["tokens"], [97, 98])
             self.assertEqual(asked(shim, "/detokenize", {"tokens": [97]})[1]["prompt"], "a")
 
-    def test_faults_are_told_apart(self):
+    def test_each_fault_has_its_own_status(self):
         def generate(ids, params):
             if ids == [1]:
                 raise BadRequest("no such adapter")
@@ -74,7 +74,7 @@ class ShimTest(unittest.TestCase):
                 self.assertEqual(got, status, path)
                 self.assertIn(message, answer["error"]["message"])
 
-    def test_an_update_waits_for_answers_and_holds_new_requests(self):
+    def test_an_update_waits_for_answers_and_delays_new_requests(self):
         begun, go, order = threading.Event(), threading.Event(), []
 
         def generate(ids, params):
@@ -94,7 +94,7 @@ class ShimTest(unittest.TestCase):
             first.start()
             begun.wait(30)
             with self.assertRaises(TimeoutError), shim.update("never", end_s=0.01):
-                self.fail("an answer was under way")
+                self.fail("an answer was running")
             threading.Timer(0.05, go.set).start()
             with shim.update("new"):
                 order.append("weights")
@@ -104,7 +104,7 @@ class ShimTest(unittest.TestCase):
             second.join()
         self.assertEqual((order, versions), ([1, "weights", 2], {1: "old", 2: "new"}))
 
-    def test_a_coroutine_samples_in_the_loop_that_it_belongs_to(self):
+    def test_a_coroutine_samples_in_the_given_loop(self):
         loop = asyncio.new_event_loop()
         threading.Thread(target=loop.run_forever, daemon=True).start()
 

@@ -1,4 +1,4 @@
-"""Tests that need numpy: check.sh runs them."""
+"""Tests that need numpy, which check.sh installs."""
 
 import base64
 import unittest
@@ -9,7 +9,7 @@ from test_sample import sample
 
 
 class WithNumpy(unittest.TestCase):
-    def test_numpy_sees_the_ids_without_a_copy(self):
+    def test_numpy_arrays_share_the_memory_of_the_ids(self):
         whole = sample()
         arrays = whole.to_arrays()
         self.assertTrue(numpy.shares_memory(arrays["response_ids"], numpy.frombuffer(whole.response_ids, "int32")))

@@ -103,5 +103,5 @@ test('a restarted trainer gets each sample once, and a lost one frees the farm',
   };
   await expect.poll(all, { timeout: 60_000 }).toEqual([0, 0, 6]);
   back.kill('SIGKILL');
-  expect(await text(back.stderr)).toMatch(/the lease of run \S+ lapsed: 3 groups are played again/);
+  expect(await text(back.stderr)).toMatch(/the lease of run \S+ expired: 3 groups are played again/);
 });

@@ -1,1 +1,1 @@
-"""Classes by which other projects' agent loops work in sandboxes of the farm. Each module needs the package that it is named after."""
+"""Classes with which agent loops of other projects work in sandboxes of the farm. Each module needs the package in its name."""

@@ -1,6 +1,6 @@
 """
-NeMo Gym's sandbox provider ``swefarm``. Installing this package registers it. The instance stands in ``spec.metadata``
-(``instance_id``, and ``run_id`` if the gateway does not serve its dataset) or in ``spec.provider_options["instance"]`` (a whole row).
+NeMo Gym's sandbox provider ``swefarm``. Installing this package registers it. ``spec.metadata`` names the instance (``instance_id``, and
+``run_id`` if the gateway does not serve its dataset), or ``spec.provider_options["instance"]`` is its whole row.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from swefarm.farm import FarmError, FarmRefusal, in_thread
 from swefarm.output import Output, SandboxEnded, SandboxError, Verdict
 from swefarm.sandbox import Sandbox
 
-#: Exit code of a command that the sandbox could not run to its end.
+#: Exit code of a command that did not run to its end.
 NO_EXIT_CODE = 125
 STATUS = {"waiting": SandboxStatus.STARTING, "open": SandboxStatus.RUNNING}
 
@@ -34,7 +34,7 @@ class SwefarmProvider:
         self._options = {"url": url, **(settings or {})}
 
     async def create(self, spec: SandboxSpec) -> SandboxHandle:
-        """The image is that of the instance: the farm knows it. Raises SandboxCreateError."""
+        """Ignores the image of ``spec``: the farm takes the image of the instance. Raises SandboxCreateError."""
         options = {**self._options, **spec.provider_options}
         for name in ("instance_id", "run_id"):
             if spec.metadata.get(name):
@@ -60,7 +60,7 @@ class SwefarmProvider:
         timeout_s: Union[int, float, None] = None,
         user: Union[str, int, None] = None,
     ) -> SandboxExecResult:
-        """stdout has stderr too. A command that the sandbox did not end has an ``error_type``."""
+        """Returns stdout and stderr together as stdout. A command that did not run to its end has an ``error_type``."""
         if user not in (None, "root", 0):
             raise ValueError("commands of the farm run as the user of the image")
         sandbox: Any = handle.raw
@@ -90,7 +90,7 @@ class SwefarmProvider:
         return STATUS.get(state, SandboxStatus.STOPPED)
 
     async def submit(self, handle: SandboxHandle, wait_s: float = 7200.0) -> Verdict:
-        """Submits the tree of the sandbox, and waits for the verdict: the farm grades it."""
+        """Submits the tree of the sandbox and returns the farm's verdict."""
         return await in_thread(lambda: handle.raw.submit(wait_s))
 
     async def close(self, handle: SandboxHandle) -> None:

@@ -1,6 +1,6 @@
 """
-mini-swe-agent 2.x: an ``Environment`` whose commands run in a sandbox of the farm. In its YAML:
-``environment: {environment_class: swefarm.integrations.mini.SwefarmEnvironment, instance_id: …, url: …}``.
+An ``Environment`` of mini-swe-agent 2.x whose commands run in a sandbox of the farm. In its YAML: ``environment: {environment_class:
+swefarm.integrations.mini.SwefarmEnvironment, instance_id: …, url: …}``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SwefarmEnvironmentConfig(BaseModel):
 
 
 class SwefarmEnvironment:
-    """Submitting ends mini's loop only: call :meth:`submit` for the verdict. ``sandbox`` may be opened by the caller."""
+    """Submitting ends only mini's loop. Call :meth:`submit` for the verdict. The caller may pass an open ``sandbox``."""
 
     def __init__(self, *, sandbox: Optional[Sandbox] = None, config_class: type = SwefarmEnvironmentConfig, **kwargs: Any) -> None:
         self.config = config_class(**kwargs)
@@ -42,7 +42,10 @@ class SwefarmEnvironment:
         )
 
     def execute(self, action: dict[str, Any], cwd: str = "", *, timeout: Optional[int] = None) -> dict[str, Any]:
-        """Runs ``action["command"]``. Raises Submitted when the output begins with mini's words; errors of the farm pass."""
+        """
+        Runs ``action["command"]``. Raises Submitted when the output begins with mini's marker of a submission. Errors of the farm pass
+        through.
+        """
         command = action.get("command", "")
         limit = timeout or self.config.timeout
         done = self.sandbox.run(command, cwd=cwd or self.config.cwd or None, env=self.config.env, timeout_s=limit)
@@ -70,7 +73,7 @@ class SwefarmEnvironment:
         return recursive_merge(self.config.model_dump(exclude={"instance"}), self._uname, {"cwd": cwd}, kwargs)
 
     def serialize(self) -> dict[str, Any]:
-        """Returns what mini's trajectory tells of the environment."""
+        """Returns the description of the environment for mini's trajectory."""
         return {
             "info": {
                 "config": {
@@ -82,9 +85,9 @@ class SwefarmEnvironment:
         }
 
     def submit(self, wait_s: float = 7200.0) -> Verdict:
-        """Submits the tree of the sandbox, and waits for the verdict."""
+        """Submits the tree of the sandbox and waits for the verdict."""
         return self.sandbox.submit(wait_s)
 
     def cleanup(self) -> None:
-        """Gives up the sandbox, unless it was submitted."""
+        """Closes the sandbox without a verdict, unless it was submitted."""
         self.sandbox.close()

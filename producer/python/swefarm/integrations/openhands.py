@@ -1,6 +1,6 @@
 """
-OpenHands SDK 1.x: a workspace in a sandbox of the farm. The SDK's own tools work on this machine, so :func:`use_sandboxes` replaces
-them by tools that work in the workspace of their conversation: ``use_sandboxes(); Conversation(agent=…, workspace=SwefarmWorkspace.open(…))``.
+A workspace of OpenHands SDK 1.x in a sandbox of the farm. The SDK's own tools work on this machine, so :func:`use_sandboxes` replaces them
+by tools that work in the workspace of their conversation: ``use_sandboxes(); Conversation(agent=…, workspace=SwefarmWorkspace.open(…))``.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ STATUS = {"A": GitChangeStatus.ADDED, "?": GitChangeStatus.ADDED, "D": GitChange
 
 class SwefarmWorkspace(LocalWorkspace):
     """
-    ``folder`` is the repository in the sandbox. ``working_dir`` is an empty folder of this machine: the SDK looks there for skills and
-    settings, and a repository's own must not be read from it.
+    ``folder`` is the repository in the sandbox. ``working_dir`` is an empty folder of this machine: the SDK reads skills and settings from
+    it, and must not read those of the repository.
     """
 
     session_id: str
@@ -103,7 +103,7 @@ class SwefarmWorkspace(LocalWorkspace):
         self.sandbox.resume()
 
     def submit(self, wait_s: float = 7200.0) -> Verdict:
-        """Submits the tree of the sandbox, and waits for the verdict."""
+        """Submits the tree of the sandbox and waits for the verdict."""
         return self.sandbox.submit(wait_s)
 
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
@@ -113,7 +113,7 @@ class SwefarmWorkspace(LocalWorkspace):
 
 
 class _Terminal(ToolExecutor):
-    """One terminal: folder and variables last from command to command."""
+    """One terminal: its folder and variables last from command to command."""
 
     def __init__(self, workspace: SwefarmWorkspace) -> None:
         self._workspace = workspace
@@ -137,8 +137,8 @@ class _Terminal(ToolExecutor):
 
 class _FileEditor(ToolExecutor):
     """
-    The SDK's own editor over copies: the file is fetched before each action, and written back after an edit. The path is the model's and
-    names a file of the sandbox alone: its copy lies below the folder of the copies, whatever ``..`` and links the path has.
+    The SDK's own editor, which works on copies: each action fetches the file, and writes it back after an edit. The model's path names a
+    file of the sandbox alone: its copy is below the folder of the copies, whatever ``..`` and links the path has.
     """
 
     def __init__(self, workspace: SwefarmWorkspace) -> None:
@@ -152,7 +152,7 @@ class _FileEditor(ToolExecutor):
             # The SDK would look for the file on this machine, to suggest a path.
             return self._refused(action, f"Invalid `path` parameter: {action.path}. The path should be an absolute path.")
         try:
-            # Actions may come side by side, and there is one folder of copies.
+            # Actions may be concurrent, and there is one folder of copies.
             with self._lock:
                 return self._edit(action)
         except (OSError, ValueError) as error:

@@ -1,5 +1,5 @@
 """
-SWE-ReX 1.x: a deployment and a runtime over a sandbox of the farm, so that SWE-agent 1.1 works in it:
+A deployment and a runtime of SWE-ReX 1.x over a sandbox of the farm, so that SWE-agent 1.1 works in it:
 ``SWEEnv(deployment=SwefarmDeployment(instance_id=…), repo=PreExistingRepoConfig(repo_name="testbed", reset=False), …)``.
 """
 
@@ -47,7 +47,7 @@ from swefarm.shell import Shell
 
 
 class SwefarmRuntime(AbstractRuntime):
-    """Sessions are :class:`swefarm.Shell`; nothing runs between commands, so there are no interactive programs to interrupt."""
+    """Sessions are :class:`swefarm.Shell`. No process runs between commands, so there are no interactive programs to interrupt."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.logger = get_logger("rex-swefarm")
@@ -128,7 +128,10 @@ class SwefarmRuntime(AbstractRuntime):
 
 
 class SwefarmDeployment(AbstractDeployment):
-    """``options`` are passed to :meth:`swefarm.Sandbox.open`. Stopping gives up the sandbox, unless :meth:`submit` was called."""
+    """
+    ``options`` are passed to :meth:`swefarm.Sandbox.open`. Stopping closes the sandbox without a verdict, unless :meth:`submit` was
+    called.
+    """
 
     def __init__(self, **options: Any) -> None:
         self.logger = get_logger("rex-deploy")
@@ -153,7 +156,7 @@ class SwefarmDeployment(AbstractDeployment):
             await in_thread(runtime.sandbox.close)
 
     async def submit(self, wait_s: float = 7200.0) -> Verdict:
-        """Submits the tree of the sandbox, and waits for the verdict."""
+        """Submits the tree of the sandbox and waits for the verdict."""
         sandbox = self.runtime.sandbox
         return await in_thread(lambda: sandbox.submit(wait_s))
 

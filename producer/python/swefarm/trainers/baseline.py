@@ -20,8 +20,9 @@ def group_advantages(
     by_deviation: bool = True,
 ) -> list[float]:
     """
-    Returns GRPO's outcome advantages, computed over the judged samples of each group. Unjudged samples get 0, and so does a lone judged
-    one: a trainer that is given no row for an unjudged sample cannot tell it from a group of one rollout.
+    Returns GRPO's outcome advantages, computed over the judged samples of each group. Unjudged samples get 0. A judged sample that is
+    alone in its group gets 0 too: a trainer that receives no row for an unjudged sample cannot distinguish this group from a group of one
+    rollout.
     """
     members: dict[Hashable, list[float]] = {}
     for score, counts, group in zip(scores, judged, groups):

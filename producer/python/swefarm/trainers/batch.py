@@ -1,4 +1,4 @@
-"""What the adapters share: rollouts of a whole batch, and samples as trainers need them that take one sequence of every rollout."""
+"""Code that the adapters share: rollouts of a whole batch, and samples for trainers that take one sequence of every rollout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Sampling settings of a rollout, by the farm's names. A server fills in what is absent from the model's generation_config.json.
+#: Sampling settings of a rollout, by the farm's names. A server takes missing settings from the model's generation_config.json.
 SAMPLING = (
     *("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty"),
     *("stop", "seed", "max_tokens"),
@@ -26,8 +26,8 @@ SAMPLING = (
 
 def run_of(source: "Union[Farm, Run]", name: str, **settings: Any) -> "Run":
     """
-    Returns ``source`` if it is a run, else a new run of this farm whose name no other process has. A trainer that is killed and resumed
-    gets the samples of its first process again only with a run of a fixed name.
+    Returns ``source`` if it is a run, else a new run of this farm with a unique name. A trainer that is killed and resumed gets the
+    samples of its first process again only with a run of a fixed name.
     """
     if isinstance(source, Farm):
         return source.run(f"{name}-{uuid.uuid4().hex[:12]}", **settings)
@@ -49,7 +49,7 @@ def rows_by_id(rows: Optional[Iterable[Mapping[str, Any]]]) -> dict[str, Mapping
 def row_in(columns: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]]) -> "Union[Mapping[str, Any], str]":
     """
     Returns the dataset row that a trainer's columns name: ``instance``, a row or its JSON text, or ``instance_id``, the name of one of
-    ``rows``. Without rows, it returns the id, of an instance in the gateway's dataset. Raises ValueError.
+    ``rows``. Without rows it returns the id, which names an instance of the gateway's dataset. Raises ValueError.
     """
     given = columns.get("instance")
     if given:
@@ -73,8 +73,8 @@ def sampling_of(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def play(run: "Run", rollouts: Sequence[Mapping[str, Any]]) -> list[Sample]:
     """
-    Returns the samples of concurrent rollouts in their order. ``rollouts``: arguments of :meth:`swefarm.Run.rollout`. An interrupt
-    cancels all of them. Raises as that method does.
+    Returns the samples of concurrent rollouts in their order. ``rollouts``: arguments of :meth:`swefarm.Run.rollout`, whose errors this
+    function raises. An interrupt cancels all rollouts.
     """
 
     async def together() -> list[Sample]:
@@ -84,7 +84,7 @@ def play(run: "Run", rollouts: Sequence[Mapping[str, Any]]) -> list[Sample]:
 
 
 def in_own_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine to its end, also in a thread whose event loop is running already, as a notebook's is."""
+    """Runs a coroutine to its end. Works also in a thread whose event loop already runs, such as a notebook's."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -95,8 +95,8 @@ def in_own_loop(work: Coroutine[Any, Any, T]) -> T:
 
 def fitted(sample: Sample, max_prompt: int, max_response: int, overlong: str, token: int) -> Sample:
     """
-    Returns the sample within the trainer's lengths, with at least one token in prompt and response: ``token`` where it has none. A
-    sample of which no token can be trained on has no reward: it would move its group's mean and learn nothing.
+    Returns the sample within the trainer's lengths, with at least one token in prompt and response: an empty one gets ``token``. A sample
+    without any token to train on has no reward: it would change the mean of its group and train nothing.
     """
     fit = sample.fit(max_prompt, max_response, overlong)
     if fit is None:
@@ -119,7 +119,10 @@ def why_unjudged(sample: Sample) -> str:
 
 
 def versions_of(sample: Sample, asked: Optional[int] = None) -> Optional[tuple[int, int]]:
-    """Returns the oldest and the newest policy version that sampled, if the farm names them by numbers, else ``asked`` twice, if given."""
+    """
+    Returns the oldest and the newest policy version that sampled if the farm names versions by numbers, else ``asked`` twice if it is
+    given.
+    """
     names = [span.version for span in sample.spans]
     if names and all(name.isdecimal() for name in names):
         numbers = [int(name) for name in names]
@@ -128,6 +131,6 @@ def versions_of(sample: Sample, asked: Optional[int] = None) -> Optional[tuple[i
 
 
 def ends_token(tokenizer: Any) -> int:
-    """Returns a token that fills a sequence without tokens: the tokenizer's end of text, its padding, or 0."""
+    """Returns a token for sequences without tokens: the tokenizer's end of text, its padding, or 0."""
     tokens = (getattr(tokenizer, name, None) for name in ("eos_token_id", "pad_token_id"))
     return next((int(token) for token in tokens if token is not None), 0)

@@ -1,5 +1,5 @@
 """
-SkyRL's generator over a farm, and an advantage estimator that leaves unjudged samples out. See docs/trainers.md. The sources of SkyRL's
+SkyRL's generator over a farm, and an advantage estimator that excludes unjudged samples. See docs/trainers.md. The sources of SkyRL's
 rules are train/generators/base.py, train/utils/trainer_utils.py and backends/skyrl_train/utils/ppo_utils.py of SkyRL 0.4.0.
 """
 
@@ -23,10 +23,10 @@ NO_REWARD = -UNJUDGED
 
 class FarmGenerator:
     """
-    Return it from ``get_generator`` of a BasePPOExp. ``client`` and ``tokenizer`` are that method's arguments. ``rows``: dataset rows
-    by which a column ``instance_id`` names an instance; a column ``instance`` has a whole row instead. ``model``: name of the policy at
-    SkyRL's endpoint. ``policy_urls``: default: SkyRL's endpoint. ``cache_salt``: send the version of the weights as vLLM's cache salt,
-    for runs that do not reset the prefix cache. ``overlong``: ``mask`` or ``keep``. ``settings``: those of :meth:`swefarm.Farm.run` if
+    A generator to return from ``get_generator`` of a BasePPOExp. ``client`` and ``tokenizer`` are that method's arguments. ``rows``:
+    dataset rows, which a column ``instance_id`` names; a column ``instance`` has a whole row instead. ``model``: name of the policy at
+    SkyRL's endpoint. ``policy_urls``: default: SkyRL's endpoint. ``cache_salt``: send the version of the weights as vLLM's cache salt, for
+    runs that do not reset the prefix cache. ``overlong``: ``mask`` or ``keep``. ``settings``: those of :meth:`swefarm.Farm.run` if
     ``source`` is a farm.
     """
 
@@ -56,7 +56,7 @@ class FarmGenerator:
         """Returns SkyRL's GeneratorOutput: a row for each prompt, in the same order; an unjudged one has NO_REWARD and a mask of zeros."""
         ids, metadata = input_batch["trajectory_ids"], input_batch["batch_metadata"]
         step = f"{metadata.training_phase}-{metadata.global_step}"
-        # Dynamic sampling asks more than once in a step. A resumed trainer makes the same calls, so it has the same ids.
+        # Dynamic sampling calls the generator several times in a step. A resumed trainer makes the same calls, so they have the same ids.
         call = self._calls[step] = self._calls.get(step, -1) + 1
         key = f"{step}-{call}"
         began, version = time.monotonic(), getattr(self.client, "weight_version", None)
@@ -71,7 +71,7 @@ class FarmGenerator:
                     group=f"{key}-{ids[at].instance_id}",
                     index=ids[at].repetition_id,
                     request_id=f"{key}-{session}",
-                    # Engines move while SkyRL recovers from a fault, so every batch asks for the address anew.
+                    # Engines change their address while SkyRL recovers from a fault, so every batch reads the address again.
                     policy_urls=self.policy_urls or [f"{self.client.get_endpoint_url().rstrip('/')}/v1"],
                     model=self.model,
                     version=None if version is None else str(version),
@@ -82,7 +82,7 @@ class FarmGenerator:
                 )
             finally:
                 finish = getattr(self.client, "finish_session", None)
-                if finish is not None:  # Its router keeps a place for the session.
+                if finish is not None:  # SkyRL's router assigns a session to one engine.
                     await finish(session)
             ends[at] = time.monotonic() - began
             return fitted(sample, self.max_prompt, self.max_response, self.overlong, self._token)

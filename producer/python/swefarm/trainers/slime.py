@@ -20,25 +20,25 @@ from .batch import ends_token, fitted, is_overlong, row_in, sampling_of, why_unj
 if TYPE_CHECKING:
     from ..run import Run
 
-#: Seconds between two looks at whether slime ended the step.
+#: Seconds between two checks whether slime ended the step.
 ABORT_S = 0.5
 _runs: "dict[str, Run]" = {}
 _guard = threading.Lock()
-#: Part of the name of a run without a fixed name, so that no two processes share one.
+#: Part of the name of a run without a fixed name, so that each process has its own run.
 _PROCESS = uuid.uuid4().hex[:12]
 
 
 async def generate(args: Any, sample: Any, sampling_params: Mapping[str, Any], evaluation: bool = False) -> Any:
     """
     Plays one rollout, and fills slime's sample. ``sample.metadata`` names the instance: ``instance``, a row or its JSON text, or
-    ``instance_id`` of one that the farm knows. Settings are attributes of ``args``, by ``--custom-config-path``: ``swefarm_run`` (name
-    of the run; a fixed name gives a resumed trainer the samples of its first process again), ``swefarm_model``,
+    ``instance_id``, the id of an instance of the gateway's dataset. Settings are attributes of ``args``, by ``--custom-config-path``:
+    ``swefarm_run`` (name of the run; a fixed name gives a resumed trainer the samples of its first process again), ``swefarm_model``,
     ``swefarm_policy_urls``, ``swefarm_max_prompt``, ``swefarm_overlong``, ``swefarm_settings`` (:meth:`swefarm.Farm.run`). An unjudged
     sample has the reward 0 and a mask of zeros, so the mean of its group needs :func:`post_process`. When slime ends a step early, the
-    rollout is cancelled and the sample is ABORTED.
+    farm cancels the rollout and the sample is ABORTED.
     """
     status, run = type(sample).Status, _run(args)
-    # Those of an evaluation may have a length of their own.
+    # Samples of an evaluation may have another length.
     longest = int(sampling_params.get("max_new_tokens") or args.rollout_max_response_len)
     session = sample.session_id or uuid.uuid4().hex
     tries = sample.metadata["swefarm_tries"] = sample.metadata.get("swefarm_tries", 0) + 1
@@ -49,11 +49,11 @@ async def generate(args: Any, sample: Any, sampling_params: Mapping[str, Any], e
             row_in(sample.metadata, {}),
             group=f"{kind}-{sample.group_index}",
             index=int(sample.index or 0),
-            # slime counts samples over all epochs and in its checkpoints. A sample that it aborted is played anew.
+            # slime counts samples over all epochs and in its checkpoints. A sample that slime aborted is played again.
             request_id=f"{kind}-{session if evaluation else sample.index}-{tries}",
             policy_urls=urls or [f"http://{args.sglang_router_ip}:{args.sglang_router_port}/v1"],
             model=getattr(args, "swefarm_model", None) or args.hf_checkpoint,
-            # As slime's own requests: its router then keeps a session at one server.
+            # slime's own requests have this header too: slime's router sends all requests of a session to one server.
             headers={"X-SMG-Routing-Key": session} if getattr(args, "router_policy", None) == "consistent_hashing" else None,
             sampling=sampling_of(sampling_params),
             max_response_tokens=longest,
@@ -83,8 +83,8 @@ async def generate(args: Any, sample: Any, sampling_params: Mapping[str, Any], e
 
 def post_process(args: Any, samples: Sequence[Any]) -> tuple[list[float], list[float]]:
     """
-    Returns raw rewards and advantages over the judged samples of each group. The raw reward of an unjudged sample is the mean of its
-    group's judged ones (of the batch's, where it has none), because slime's metrics are means over all raw rewards.
+    Returns raw rewards and advantages over the judged samples of each group. The raw reward of an unjudged sample is the mean of the
+    judged samples of its group (or of the batch, if its group has none), because slime's metrics are means over all raw rewards.
     """
     judged = [bool(one.metadata.get("judged")) for one in samples]
     rewards = [float(one.reward or 0.0) for one in samples]
@@ -99,7 +99,10 @@ def post_process(args: Any, samples: Sequence[Any]) -> tuple[list[float], list[f
 
 
 def mixed(args: Any, samples: Sequence[Any], **_: Any) -> bool:
-    """A dynamic sampling filter: whether the rewards of the group's judged samples differ. slime's own counts unjudged ones as 0."""
+    """
+    A dynamic sampling filter: returns whether the rewards of the group's judged samples differ. slime's own filter counts unjudged samples
+    as 0.
+    """
     return len({one.reward for one in samples if one.metadata.get("judged")}) > 1
 
 
@@ -112,6 +115,6 @@ def _run(args: Any) -> "Run":
 
 
 def _is_aborted(args: Any) -> bool:
-    """Returns whether slime has enough samples for its step. It then waits for every task, and cancels none."""
+    """Returns whether slime has enough samples for its step. slime then waits for every task, and cancels none."""
     module: Optional[Any] = sys.modules.get("slime.rollout.sglang_rollout")
     return module is not None and bool(module.GenerateState(args).aborted)

@@ -20,14 +20,14 @@ from .batch import ends_token, fitted, is_overlong, play, row_in, rows_by_id, ru
 if TYPE_CHECKING:
     from ..run import Run
 
-#: Sampling settings among TRL's arguments. Its ``seed`` is that of the trainer.
+#: Sampling settings among TRL's arguments. TRL's ``seed`` is the seed of the trainer.
 SAMPLED = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
-#: Longest prompt in tokens that is trained on, by default. TRL itself has no limit.
+#: Longest prompt in tokens that is trained on, by default. TRL has no limit.
 MAX_PROMPT = 32_768
 
 
 def prompts(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the rows of TRL's ``train_dataset``. TRL passes only the column ``prompt`` on, so the message names its instance."""
+    """Returns the rows of TRL's ``train_dataset``. TRL passes on only the column ``prompt``, so its message names the instance."""
     return [
         {"prompt": [{"role": "user", "content": str(row.get("problem_statement") or ""), "instance_id": name}]}
         for name, row in rows_by_id(rows).items()
@@ -45,11 +45,11 @@ def rollout_func(
     **settings: Any,
 ) -> Callable[[list[Any], Any], dict[str, list[Any]]]:
     """
-    Returns GRPOTrainer's ``rollout_func``. ``rows``: the dataset rows that :func:`prompts` was given, unless the farm has them.
-    ``policy_urls``: default: TRL's vLLM server, else the policy of the run. ``model``: its name there; default: the model's path.
-    ``overlong``: ``mask`` or ``keep`` (:meth:`swefarm.Sample.fit`). ``settings``: those of :meth:`swefarm.Farm.run` if ``source`` is a
-    farm. An unjudged sample has the reward None and a mask of zeros. The function returns when every rollout has ended, so no rollout
-    is under way when TRL sends weights.
+    Returns GRPOTrainer's ``rollout_func``. ``rows``: the dataset rows that :func:`prompts` was given, unless the gateway has them.
+    ``policy_urls``: default: TRL's vLLM server, else the policy of the run. ``model``: the model's name at these servers; default: the
+    model's path. ``overlong``: ``mask`` or ``keep`` (:meth:`swefarm.Sample.fit`). ``settings``: those of :meth:`swefarm.Farm.run` if
+    ``source`` is a farm. An unjudged sample has the reward None and a mask of zeros. The function returns when every rollout has ended, so
+    no rollout runs when TRL sends weights.
     """
     run = run_of(source, "trl", **settings)
     by_id = rows_by_id(rows)
@@ -59,7 +59,7 @@ def rollout_func(
         args, step = trainer.args, int(trainer.state.global_step)
         mode = "train" if trainer.model.training else "eval"
         call = calls[mode, step] = calls.get((mode, step), -1) + 1
-        # A resumed trainer makes the same calls from its checkpoint on, so it has the same ids.
+        # A resumed trainer repeats the calls from its checkpoint on, so they have the same ids.
         key = f"{mode}-{step}-{call}-{trainer.accelerator.process_index}"
         urls = policy_urls or _server_urls(args)
         common = {
@@ -88,11 +88,13 @@ def rollout_func(
 
 
 def reward(farm_reward: list[Optional[float]], farm_overlong: list[bool], **kwargs: Any) -> list[Optional[float]]:
-    """The reward function beside :func:`rollout_func`: the farm's rewards. TRL leaves a sample with None out of its group's mean."""
+    """
+    The reward function for :func:`rollout_func`: returns the farm's rewards. TRL excludes a sample with None from the mean of its group.
+    """
     log: Callable[[str, float], None] = kwargs.get("log_metric") or (lambda name, value: None)
     log("farm/judged", sum(value is not None for value in farm_reward) / max(1, len(farm_reward)))
     log("farm/overlong", sum(farm_overlong) / max(1, len(farm_overlong)))
-    # Columns of TRL's table of completions: the rollout's name for `swefarm show`, and why nobody judged it.
+    # Columns of TRL's table of completions: the rollout's name for `swefarm show`, and the failure of an unjudged sample.
     for column in ("farm_rollout", "farm_why") if "log_extra" in kwargs else ():
         kwargs["log_extra"](column, kwargs[column])
     return farm_reward
@@ -100,10 +102,10 @@ def reward(farm_reward: list[Optional[float]], farm_overlong: list[bool], **kwar
 
 class FarmWorker:
     """
-    AsyncGRPOTrainer's ``rollout_worker``. ``rows`` are played in a new order in each epoch, ``n`` rollouts each, at most ``in_flight``
-    groups at a time, and at most two more groups wait in the trainer's queue. Unjudged and overlong samples reach no queue and no mean.
-    ``model``: the policy's name at its endpoints, or a function from the version to the name, such as ``lambda v: f"lora-v{v}"``.
-    A rollout under way follows each new version. A resumed trainer plays new rollouts; those of the killed one are cancelled.
+    AsyncGRPOTrainer's ``rollout_worker``. Plays ``rows`` in a new order in each epoch, ``n`` rollouts each, at most ``in_flight`` groups
+    at a time. At most two more groups wait in the trainer's queue. No queue and no mean includes unjudged or overlong samples. ``model``:
+    the policy's name at its endpoints, or a function from the version to the name, such as ``lambda v: f"lora-v{v}"``. A running rollout
+    follows each new version. A resumed trainer plays new rollouts, and the farm cancels those of the killed trainer.
     """
 
     def __init__(
@@ -137,13 +139,13 @@ class FarmWorker:
         self._beat_at = time.monotonic()
 
     def start(self) -> None:
-        """Begins to play. TRL calls this after the first transfer of weights."""
+        """Starts the rollouts. TRL calls this after the first transfer of weights."""
         self._beat_at = time.monotonic()
         self._thread = threading.Thread(target=self._work, name="swefarm-trl", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Cancels the rollouts that are under way."""
+        """Cancels the running rollouts."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join(timeout=60)
@@ -162,19 +164,19 @@ class FarmWorker:
 
     def check_health(self, stale_after_s: float) -> None:
         """
-        Raises RuntimeError if the thread failed, or did not run for ``stale_after_s`` seconds. A group may take hours: what is slow or
-        lost on the farm ends as a sample.
+        Raises RuntimeError if the thread failed, or did not run for ``stale_after_s`` seconds. A group may take hours; a slow or lost
+        rollout ends as a sample.
         """
         if self._error is not None:
             raise RuntimeError(f"the farm's rollouts stopped: {self._error}") from self._error
         silent = time.monotonic() - self._beat_at
         if silent > stale_after_s and not self._stopped.is_set():
-            raise RuntimeError(f"the thread that plays {self.run.name} did not run for {silent:.0f} s: something else holds Python")
+            raise RuntimeError(f"the thread that plays {self.run.name} did not run for {silent:.0f} s: another thread blocks Python")
 
     def _work(self) -> None:
         try:
             asyncio.run(self._play())
-        except BaseException as error:  # check_health tells the trainer.
+        except BaseException as error:  # check_health reports the error to the trainer.
             self._error = error
 
     async def _play(self) -> None:
@@ -185,7 +187,7 @@ class FarmWorker:
             while len(playing) < self.in_flight and self.rollout_buffer.qsize() < 2 * self.n:
                 playing.add(asyncio.ensure_future(self._group(next(numbers), next(instances))))
             if not playing:
-                await asyncio.sleep(0.1)  # The trainer is the slower one.
+                await asyncio.sleep(0.1)  # The trainer is slower than the farm.
                 continue
             done, playing = await asyncio.wait(playing, timeout=0.5, return_when=asyncio.FIRST_COMPLETED)
             for group in done:
@@ -232,8 +234,8 @@ class FarmWorker:
 
 class FarmTransfer:
     """
-    AsyncGRPOTrainer's ``weight_transfer``: ``inner`` (TRL's WeightTransferClient) sends the weights, and the farm knows of the pause and
-    of the new version, so that a request that the server delays is no failure.
+    AsyncGRPOTrainer's ``weight_transfer``. ``inner`` (TRL's WeightTransferClient) sends the weights, and this class reports the pause and
+    the new version to the farm, so that a request that the server delays does not fail.
     """
 
     def __init__(self, inner: Any, worker: FarmWorker) -> None:
@@ -261,14 +263,14 @@ class FarmTransfer:
 
 
 def _named(prompt: Any) -> dict[str, Any]:
-    """Returns the names of the instance in a prompt: keys of its messages or, of a text, the text itself."""
+    """Returns the keys of a prompt that name its instance: the keys of its messages or, if the prompt is a text, the text itself."""
     if isinstance(prompt, str):
         return {"instance_id": prompt}
     return {key: value for message in prompt for key, value in message.items() if key in ("instance", "instance_id") and value}
 
 
 def _server_urls(args: Any) -> Optional[list[str]]:
-    """Returns the address of TRL's vLLM server. None: TRL has none, or it runs inside of the trainer."""
+    """Returns the address of TRL's vLLM server. Returns None if TRL has no server, or runs it inside of the trainer."""
     if not args.use_vllm or args.vllm_mode != "server":
         return None
     return [f"{args.vllm_server_base_url or f'http://{args.vllm_server_host}:{args.vllm_server_port}'}".rstrip("/") + "/v1"]

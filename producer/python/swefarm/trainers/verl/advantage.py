@@ -1,6 +1,6 @@
 """
-The advantage estimator `grpo_judged`: verl's grpo without the unjudged samples. Name this module in
-VERL_USE_EXTERNAL_MODULES, and set algorithm.adv_estimator=grpo_judged.
+The advantage estimator `grpo_judged`: verl's grpo over the judged samples alone. Name this module in VERL_USE_EXTERNAL_MODULES, and set
+algorithm.adv_estimator=grpo_judged.
 """
 
 from __future__ import annotations

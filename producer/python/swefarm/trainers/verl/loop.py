@@ -36,14 +36,14 @@ _runs: dict[str, Any] = {}
 
 class SwefarmLoop(AgentLoopBase):
     """
-    ``policy_base_url``: one URL or a list, with /v1; default: the servers in verl's load balancer at the start of a rollout,
-    or the policy of the farm's configuration if verl has no load balancer. ``model``: name of the model at these servers;
-    default: the model path of verl. ``overlong``: ``mask`` or ``keep`` a sample that is longer than verl's response_length.
-    ``unjudged``: ``mask`` gives verl a sample without trained tokens, ``drop`` gives it none (only the V1 trainer takes that);
-    ``auto`` drops in the training of V1. ``rollout_s``: seconds after which the rollout is cancelled. ``score_parts``: names of
-    parts of rewards that verl's metrics show (``score/NAME``). ``lines``: ``main``, or ``all`` trained lines of an agent that
-    comes as a program; V1 and its estimator ``grpo`` then compute one advantage for each rollout. ``run``: arguments of
-    :meth:`swefarm.Farm.run`. A failed rollout is an unjudged sample, and ``run`` raises only if the farm refuses the request.
+    ``policy_base_url``: one URL or a list, with /v1; default: the servers in verl's load balancer at the start of a rollout, or the policy
+    of the farm's configuration if verl has no load balancer. ``model``: name of the model at these servers; default: the model path of
+    verl. ``overlong``: ``mask`` or ``keep`` a sample that is longer than verl's response_length. ``unjudged``: ``mask`` returns a sample
+    without trained tokens to verl, ``drop`` returns none (only the V1 trainer accepts this), ``auto`` drops in the training of V1.
+    ``rollout_s``: seconds after which the rollout is cancelled. ``score_parts``: names of parts of rewards that verl's metrics show
+    (``score/NAME``). ``lines``: ``main``, or ``all`` trained lines of an agent that comes as a program; V1 and its estimator ``grpo`` then
+    compute one advantage for each rollout. ``run``: arguments of :meth:`swefarm.Farm.run`. A failed rollout is an unjudged sample, and
+    ``run`` raises only if the farm refuses the request.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class SwefarmLoop(AgentLoopBase):
         whole = await self._played(sampling_params, kwargs, None if is_asynchronous(self.config) else version)
         sample = fitted(whole, limits.prompt_length, limits.response_length, self.overlong, ends_token(self.tokenizer))
         if not sample.judged:
-            logger.warning("swefarm: %s is left out: %s", sample.rollout_id or "a rollout", why_unjudged(sample))
+            logger.warning("swefarm: %s is excluded: %s", sample.rollout_id or "a rollout", why_unjudged(sample))
             if drops_unjudged(self.unjudged, self.lines, self.config, validates):
                 return []
         others = [spilled(one, limits.prompt_length, limits.response_length) for one in whole.segments]
@@ -109,7 +109,7 @@ class SwefarmLoop(AgentLoopBase):
             urls, model = self.policy_base_url, self.model
             if urls is None:
                 urls = await server_urls(self.server_manager)
-                # verl's servers name the model by its path.
+                # verl's servers use the model path as the model's name.
                 if urls is not None and model is None:
                     model = str(self.config.actor_rollout_ref.model.path)
             return await self._run.rollout(
@@ -148,7 +148,7 @@ class SwefarmLoop(AgentLoopBase):
                 "turn_scores": [],
                 "tool_rewards": [],
                 "reward_extra_info": reward_facts,
-                # The loss of verl does not read the weight: 1 / the number of this rollout's samples.
+                # verl's loss ignores the weight, which is 1 / the number of samples of this rollout.
                 "swefarm_line": line.line,
                 "swefarm_line_kind": line.kind,
                 "swefarm_line_count": count,

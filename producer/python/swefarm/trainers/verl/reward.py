@@ -52,7 +52,7 @@ async def _verdict(extra: Mapping[str, Any], patch: Optional[str], settings: Map
         if not handle.get("session_id"):
             return Verdict(False, 0.0, False, str(handle.get("lost")))
         if handle.get("lost"):
-            logger.warning("swefarm: %s was lost on its way: %s", handle["session_id"], handle["lost"])
+            logger.warning("swefarm: the result of %s was lost: %s", handle["session_id"], handle["lost"])
             return Verdict(False, 0.0, False, str(handle["lost"]))
         return await grade(Farm.of({**settings, "farm_url": handle["farm_url"]}), str(handle["session_id"]), wait_s)
     if extra.get("prompt_style") in ("style-2", "style-3"):

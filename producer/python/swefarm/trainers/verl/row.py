@@ -10,9 +10,9 @@ from swefarm.trainers.verl.session import plain
 
 #: Sampling keys that verl takes from ``val_kwargs`` in validation.
 VALIDATED = ("temperature", "top_p", "top_k")
-#: Handling of a sample that is longer than the trainer's limit.
+#: Values of ``overlong``: handling of a sample that is longer than the trainer's limit.
 OVERLONG = ("mask", "keep")
-#: Handling of a sample that nobody judged.
+#: Values of ``unjudged``: handling of a sample that the farm did not judge.
 UNJUDGED_AS = ("auto", "mask", "drop")
 
 
@@ -24,8 +24,8 @@ def instance_of(kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 def drops_unjudged(unjudged: str, lines: str, config: Any, validates: bool) -> bool:
     """
-    Returns whether verl is given no sample of an unjudged rollout. Validation always has its samples, because verl raises where a
-    batch has none, and counts a missing one as wrong.
+    Returns whether verl receives no sample of an unjudged rollout. In validation verl always receives one: verl raises if a batch has no
+    sample, and counts a missing one as wrong.
     """
     if lines == "all" or unjudged == "drop":
         return True
@@ -33,14 +33,14 @@ def drops_unjudged(unjudged: str, lines: str, config: Any, validates: bool) -> b
 
 
 def is_v1(config: Any) -> bool:
-    """Returns whether the trainer is V1 (TransferQueue), which takes any number of samples of a rollout."""
+    """Returns whether the trainer is V1 (TransferQueue), which accepts any number of samples of a rollout."""
     return bool((config.get("trainer") or {}).get("use_v1", False))
 
 
 def spilled(segment: Segment, prompt_length: int, response_length: int) -> Optional[Segment]:
     """
-    Returns another line within the trainer's lengths; None: its first turn does not fit. Tokens of the prompt after ``prompt_length``
-    are told tokens of the response, because a line may begin with the history of another line.
+    Returns another line within the trainer's lengths; None if its first turn does not fit. Tokens of the prompt after ``prompt_length``
+    become told tokens of the response, because a line may begin with the history of another line.
     """
     more = segment.prompt_ids[prompt_length:]
     turns = tuple(replace(turn, start=turn.start + len(more), stop=turn.stop + len(more)) for turn in segment.turns)
@@ -84,21 +84,21 @@ def is_asynchronous(config: Any) -> bool:
     return is_v1(config) and ((config.get("trainer") or {}).get("v1") or {}).get("trainer_mode", "sync") != "sync"
 
 
-#: Lines of an agent that comes as a program: the main line, or all that are trained on.
+#: Values of ``lines``: the main line, or all trained lines of an agent that comes as a program.
 LINES = ("main", "all")
 
 
 def line_problem(lines: str, config: Any) -> Optional[str]:
     """
-    Returns why the trainer cannot take these lines; None: it can. Only verl's V1 trainer takes several samples of a rollout,
-    and only its estimator ``grpo`` computes one advantage for all of them; other estimators count each as a rollout.
+    Returns why the trainer cannot use these lines; None if it can. Only verl's V1 trainer accepts several samples of a rollout, and only
+    its estimator ``grpo`` computes one advantage for all of them; other estimators count each as a rollout.
     """
     if lines not in LINES:
         return f"lines: expected one of {', '.join(LINES)}, got {lines!r}; change it in the agent loop's YAML"
     if lines == "main":
         return None
     if not is_v1(config):
-        return "lines: all needs trainer.use_v1=True: the older trainer takes one sample of a rollout; set lines: main"
+        return "lines: all needs trainer.use_v1=True: the older trainer accepts one sample of a rollout; set lines: main"
     estimator = (config.get("algorithm") or {}).get("adv_estimator")
     if str(getattr(estimator, "value", estimator)) != "grpo":
         return (

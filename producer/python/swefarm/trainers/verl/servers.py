@@ -1,4 +1,4 @@
-"""Finds the addresses of verl's inference servers, which change: ports are random, and hybrid servers leave to train."""
+"""Finds the addresses of verl's inference servers, which change: ports are random, and hybrid servers leave the load balancer to train."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from swefarm.hearts import Hearts
 
 #: Seconds without a heartbeat after which the farm removes a sandbox.
 LEASE_S = 60.0
-#: Longest wait of one call in seconds. The call is then repeated.
+#: Longest wait of one call in seconds. The client then repeats the call.
 WAIT_S = 60.0
 #: A command that submits the tree. With ``agent.max_submits`` above 1 the farm judges it, and its observation is the feedback.
 SUBMIT_COMMAND = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"

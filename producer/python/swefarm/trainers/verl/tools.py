@@ -26,7 +26,7 @@ _locks: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
 
 
 class _SessionTool(BaseTool):
-    """verl calls create and release around every call, without the trajectory, so they only store the row's arguments."""
+    """verl calls create and release around every call, without the trajectory, so these methods only store the row's arguments."""
 
     def __init__(self, config: dict, tool_schema: Any) -> None:
         super().__init__(config, tool_schema)
@@ -92,7 +92,7 @@ class BashTool(_SessionTool):
     async def _act(self, session: Any, parameters: dict[str, Any]) -> str:
         command = parameters.get("command")
         if not isinstance(command, str) or not command.strip():
-            return "bash wants the argument command, a string."
+            return "bash needs the argument command, a string."
         return str((await session.run(command))["observation"])
 
 
