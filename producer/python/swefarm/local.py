@@ -19,11 +19,14 @@ from typing import Any, Optional, Sequence, Union
 from .farm import Farm, FarmError, in_thread
 
 #: Runs a command, and ends it when standard input has a byte or ends, or when the parent ends: children that a trainer forks keep the
-#: pipe open. The command gets SIGTERM, another after 20 s, SIGKILL after 20 s more.
+#: pipe open. The command gets SIGTERM, another after 20 s, SIGKILL after 20 s more. If the parent has ended, the last of its supervisors
+#: removes the folder: each has a shared lock on it.
 _SUPERVISOR = """
-import os, select, subprocess, sys, threading
-parent = int(sys.argv[1])
-child = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL)
+import contextlib, fcntl, os, select, shutil, subprocess, sys, threading
+parent, folder = int(sys.argv[1]), sys.argv[2]
+lock = os.open(folder, os.O_RDONLY)
+fcntl.flock(lock, fcntl.LOCK_SH)
+child = subprocess.Popen(sys.argv[3:], stdin=subprocess.DEVNULL)
 def end():
     while os.getppid() == parent and not select.select([0], [], [], 0.5)[0]:
         pass
@@ -35,6 +38,10 @@ def end():
             pass
 threading.Thread(target=end, daemon=True).start()
 code = child.wait()
+if os.getppid() != parent:
+    with contextlib.suppress(OSError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
 os._exit(code if code >= 0 else 128 - code)
 """
 
@@ -148,7 +155,7 @@ class LocalFarm(Farm):
     def _start(self, name: str, command: Sequence[str], mark: str) -> str:
         """Starts a command. Returns the first line of its output with ``mark``. Raises RuntimeError with the end of its log."""
         log = self.folder / f"{name}.log"
-        supervised = [sys.executable, "-c", _SUPERVISOR, str(os.getpid()), *command]
+        supervised = [sys.executable, "-c", _SUPERVISOR, str(os.getpid()), str(self.folder), *command]
         with log.open("wb") as output:
             # A session of its own: Ctrl-C reaches this process alone, which then ends the others in order.
             process = subprocess.Popen(
