@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
+import os
 import threading
 import time
 import uuid
@@ -24,6 +26,9 @@ CONFIGURATION = (400, 401, 403, 404, 409, 413, 415, 422)
 AGAIN_S = 0.5
 #: Refusals of a rollout that has ended: its stored trajectory is missing or broken.
 GONE = ("artifact_missing", "bad_artifact_locator", "bad_artifact", "artifact_version")
+#: Calls of this process that are being played. A forked process plays none of them.
+_under_way: "set[Call]" = set()
+os.register_at_fork(after_in_child=_under_way.clear)
 
 
 class Call:
@@ -56,6 +61,8 @@ class Call:
     ) -> None:
         self.farm, self.index, self.timeout_s = farm, index, timeout_s
         self.rollout_id, self._cancelled = "", threading.Event()
+        #: Whether the farm may have a rollout of this call.
+        self._asked = False
         self._lines, self._needs_tokens = lines, needs_tokens
         self._until = None if timeout_s is None else time.monotonic() + timeout_s
         self._name = instance if isinstance(instance, str) else str(instance.get("instance_id", ""))
@@ -75,10 +82,22 @@ class Call:
 
     def play(self) -> Sample:
         """Blocks until the sample arrives, with or without a reward. Raises FarmRefusal for a request that the farm refuses."""
+        if not _under_way:
+            # Handlers run in reverse order, so this one runs before that of a LocalFarm, which was registered earlier.
+            atexit.unregister(_cancel_rest)
+            atexit.register(_cancel_rest)
+        _under_way.add(self)
+        try:
+            return self._play()
+        finally:
+            _under_way.discard(self)
+
+    def _play(self) -> Sample:
         again = 3
         while True:
+            # Set before the check of the cancellation, which :meth:`cancel` sets before it reads this.
+            self._asked = True
             if self._cancelled.is_set():
-                self.cancel()
                 return self._lost("cancelled", "the caller cancelled the rollout")
             if self._is_over():
                 self.cancel()
@@ -86,11 +105,13 @@ class Call:
             try:
                 answer = self.farm.call("POST", "/v1/rollouts", self._request(), WAIT_S + 60, patient=False)
             except FarmBusy as busy:
+                self._asked = False
                 self._cancelled.wait(busy.retry_after_s if self._until is None else min(busy.retry_after_s, self._left()))
                 continue
             except FarmError as error:
                 return self._lost("farm_away", str(error))
             except FarmRefusal as error:
+                self._asked = False
                 if error.code in GONE:
                     return self._lost("not_fetched", str(error))
                 if error.status in CONFIGURATION:
@@ -118,14 +139,36 @@ class Call:
     def cancel(self) -> None:
         """Never raises, because the farm also cancels a rollout that no client requests."""
         self._cancelled.set()
-        if not self.rollout_id:
-            return
         try:
-            run_id = self.rollout_id.split(".", 1)[0]
-            self.farm.once("POST", f"/v1/runs/{run_id}/cancel", {"rollouts": [self.rollout_id]}, 10)
+            if self._asked and not self.rollout_id:  # The answer that names the rollout was not read.
+                self.rollout_id = str(self.farm.once("POST", "/v1/rollouts", self._request(), 10)["rollout_id"])
+            if self.rollout_id:
+                _cancel(self.farm, [self.rollout_id])
         except Exception as error:
-            logger.warning("swefarm: %s was not cancelled: %s", self.rollout_id, error)
+            logger.warning("swefarm: %s of %s was not cancelled: %s", self.rollout_id or "a rollout", self._name, error)
+        finally:
+            _under_way.discard(self)
 
     def _lost(self, code: str, message: str) -> Sample:
         facts = {"group": self.group, "index": self.index, "rollout_id": self.rollout_id, "instance_id": self._name}
         return Sample.failed(Failure("client", code, message), **facts)
+
+
+def _cancel(farm: Farm, rollout_ids: Sequence[str]) -> None:
+    """Cancels rollouts of one run."""
+    run_id = rollout_ids[0].split(".", 1)[0]
+    farm.once("POST", f"/v1/runs/{run_id}/cancel", {"rollouts": [*rollout_ids]}, 10)
+
+
+def _cancel_rest() -> None:
+    """Cancels, when the process ends, the rollouts that its daemon threads wait for."""
+    runs: dict[tuple[Farm, str], list[Call]] = {}
+    for call in _under_way.copy():
+        runs.setdefault((call.farm, call.rollout_id.split(".", 1)[0]), []).append(call)
+    for (farm, run_id), calls in runs.items():
+        # One request for each run, because the end of a preempted process has a deadline.
+        try:
+            if run_id:
+                _cancel(farm, [call.rollout_id for call in calls])
+        except Exception as error:
+            logger.warning("swefarm: %d rollouts were not cancelled: %s", len(calls), error)

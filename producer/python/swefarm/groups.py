@@ -6,8 +6,10 @@ lease.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import logging
+import os
 import threading
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Optional
@@ -54,28 +56,39 @@ class Group:
 
 
 class Playing:
-    """A submitted run, whose lease is renewed under the name ``session_id``. :meth:`end` cancels the rollouts without result, once."""
+    """
+    A submitted run, whose lease is renewed under the name ``session_id``. :meth:`end` cancels the rollouts without result, once. When
+    the process ends, a run with a key is left to a successor, and any other run is cancelled.
+    """
 
     def __init__(self, farm: Farm, run_id: str, resumable: bool, hearts: Optional[Hearts]) -> None:
         self.farm, self.session_id, self.resumable, self.hearts = farm, run_id, resumable, hearts
         self.open = True
-        self._guard = threading.Lock()
+        self._guard, self._pid = threading.RLock(), os.getpid()
+        atexit.register(self._exit)
         if hearts is not None:
             hearts.keep(self)
 
     def end(self, cancels: bool = True) -> None:
         """Ends the lease. Never raises: the expired lease cancels what this call could not cancel."""
+        if os.getpid() != self._pid:  # The run belongs to the process that forked this one.
+            return
+        # Another caller waits for the request, so that the process does not end before it.
         with self._guard:
             if not self.open:
                 return
             self.open = False
-        if self.hearts is not None:
-            self.hearts.forget(self.session_id)
-        if cancels:
-            try:
-                self.farm.once("POST", f"/v1/runs/{self.session_id}/cancel", {}, 10)
-            except Exception as error:
-                logger.warning("swefarm: run %s was not cancelled, the farm cancels it when the lease expires: %s", self.session_id, error)
+            if self.hearts is not None:
+                self.hearts.forget(self.session_id)
+            if cancels:
+                try:
+                    self.farm.once("POST", f"/v1/runs/{self.session_id}/cancel", {}, 10)
+                except Exception as error:
+                    logger.warning("swefarm: run %s was not cancelled, the farm does so when the lease expires: %s", self.session_id, error)
+        atexit.unregister(self._exit)
+
+    def _exit(self) -> None:
+        self.end(cancels=not self.resumable)
 
 
 class Groups:

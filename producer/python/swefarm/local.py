@@ -18,12 +18,15 @@ from typing import Any, Optional, Sequence, Union
 
 from .farm import Farm, FarmError, in_thread
 
-#: Runs a command, and ends it when standard input has a byte or ends, or when the parent ends, because children that a trainer forks can
-#: keep the pipe open. The command gets SIGTERM, another SIGTERM after 20 s, and SIGKILL after 20 s more.
+#: Runs a command, and ends it when standard input has a byte or ends, or when the parent ends, because children that a trainer forks
+#: can keep the pipe open. The command gets SIGTERM, another SIGTERM after 20 s, and SIGKILL after 20 s more. Each supervisor has a shared
+#: lock on the folder. If the parent has ended, the last supervisor removes the folder.
 _SUPERVISOR = """
-import os, select, subprocess, sys, threading
-parent = int(sys.argv[1])
-child = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL)
+import contextlib, fcntl, os, select, shutil, subprocess, sys, threading
+parent, folder = int(sys.argv[1]), sys.argv[2]
+lock = os.open(folder, os.O_RDONLY)
+fcntl.flock(lock, fcntl.LOCK_SH)
+child = subprocess.Popen(sys.argv[3:], stdin=subprocess.DEVNULL)
 def end():
     while os.getppid() == parent and not select.select([0], [], [], 0.5)[0]:
         pass
@@ -35,6 +38,10 @@ def end():
             pass
 threading.Thread(target=end, daemon=True).start()
 code = child.wait()
+if os.getppid() != parent:
+    with contextlib.suppress(OSError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
 os._exit(code if code >= 0 else 128 - code)
 """
 
@@ -151,7 +158,7 @@ class LocalFarm(Farm):
     def _start(self, name: str, command: Sequence[str], mark: str) -> str:
         """Starts a command. Returns the first line of its output that contains ``mark``. Raises RuntimeError with the end of its log."""
         log = self.folder / f"{name}.log"
-        supervised = [sys.executable, "-c", _SUPERVISOR, str(os.getpid()), *command]
+        supervised = [sys.executable, "-c", _SUPERVISOR, str(os.getpid()), str(self.folder), *command]
         with log.open("wb") as output:
             # The processes have a session of their own: only this process receives Ctrl-C, and then ends the others in order.
             process = subprocess.Popen(

@@ -59,20 +59,22 @@ class LocalTest(unittest.TestCase):
                 Farm.local(swefarm=programs(folder, "worker"))
             self.assertEqual(ended(folder), ["gateway", "redis"])
 
-    def test_the_farm_of_a_killed_process_ends(self):
+    def test_the_farm_of_a_killed_process_ends_and_its_folder_is_removed(self):
         with tempfile.TemporaryDirectory() as folder:
             # The forked child has the pipes, and continues.
             code = f"import os, time; from swefarm import Farm; farm = Farm.local(swefarm={str(programs(folder))!r})"
-            code += "; pid = os.fork(); pid and print(pid, flush=True); time.sleep(600)"
+            code += "; pid = os.fork(); pid and print(pid, farm.folder, flush=True); time.sleep(600)"
             child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-            forked = int(child.stdout.readline())
-            self.addCleanup(os.kill, forked, signal.SIGKILL)
+            forked, local = child.stdout.readline().decode().split()
+            self.addCleanup(os.kill, int(forked), signal.SIGKILL)
+            self.assertTrue(Path(local).exists())
             child.send_signal(signal.SIGKILL)
             child.wait()
             child.stdout.close()
             until = time.monotonic() + 60
-            while len(ended(folder)) < 3 and time.monotonic() < until:
+            while Path(local).exists() and time.monotonic() < until:
                 time.sleep(0.05)
+            self.assertFalse(Path(local).exists())
             self.assertEqual(sorted(ended(folder)), ["gateway", "redis", "worker"])
 
     def test_the_farm_ends_although_forked_children_of_the_trainer_live(self):
