@@ -83,7 +83,9 @@ test('the job counts its trials as Harbor does', async () => {
 
 test('failures have the names of Harbor and no reward; a timed-out agent keeps its reward', async () => {
   const failed = {
-    ...{ outcome: 'failed', resolved: null, reward: null },
+    outcome: 'failed',
+    resolved: null,
+    reward: null,
     failure: { stage: 'policy', class: 'policy_unauthorized', message: 'refused', attempts: 1 },
   } as const;
   const { path, trials } = await exportedJob(
