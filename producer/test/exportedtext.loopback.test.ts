@@ -8,7 +8,7 @@ import { storedRollouts, toolTrajectory } from './stored.ts';
 const FORMATS = words`
   sft-messages:jsonl swesmith-xml:xml swesmith-xml:tool swesmith-xml:user
   verifier:jsonl openhands:output openhands:completions preds:jsonl
-  nemo-gym:rows swe-agent:tree mini-swe-agent:1 mini-swe-agent:1.1 atif:1.7
+  nemo-gym:rows swe-agent:tree mini-swe-agent:1 mini-swe-agent:1.1 atif:1.7 harbor:job harbor:tokens
 `.map((one) => one.split(':'));
 
 /** Returns every text in a value, including keys. */

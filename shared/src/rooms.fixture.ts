@@ -72,8 +72,8 @@ const DATASETS: Rooms = {
 const RUNS: Rooms = { draws: [], probe: [], health: [], '': ['draws'] };
 
 const FORMATS = [
-  'atif',
   'gym',
+  'harbor',
   'miniswe',
   'openhands',
   'sft',

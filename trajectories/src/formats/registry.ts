@@ -1,8 +1,9 @@
 /** Lists the formats of other programs for stored rollouts. results.ts lists the formats of a run's results. */
 import type { ExportFormat } from '../export/format.ts';
 import type { ImportFormat } from '../export/importing.ts';
-import { atif } from './atif/trajectory.ts';
 import { nemoGymRows } from './gym/exported.ts';
+import { harborJob } from './harbor/job.ts';
+import { atif } from './harbor/trajectory.ts';
 import { miniSweAgentImport } from './miniswe/imported.ts';
 import { miniSweAgent } from './miniswe/trajectory.ts';
 import { openHandsImport } from './openhands/imported.ts';
@@ -23,6 +24,7 @@ export const EXPORT_FORMATS: Readonly<Record<string, ExportFormat>> = {
   'swe-agent': sweAgent,
   'mini-swe-agent': miniSweAgent,
   atif,
+  harbor: harborJob,
   'nemo-gym': nemoGymRows,
   tokens: tokenShards,
   verifier: verifierLines,

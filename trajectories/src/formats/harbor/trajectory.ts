@@ -19,13 +19,16 @@ export const atif: ExportFormat = {
     return {
       ...tree,
       write: async (rollout) =>
-        tree.write(`${rollout.line.rollout_id}.trajectory.json`, fileOf(rollout, lines)),
+        tree.write(`${rollout.line.rollout_id}.trajectory.json`, trajectoryText(rollout, lines)),
     };
   },
 };
 
-/** Returns the JSON of the file: the main line, with the other lines as embedded trajectories of sub-agents. */
-function fileOf(rollout: ExportedRollout, choice: LineChoice): string {
+/**
+ * Returns the JSON of the file: the main line, with the other lines as embedded trajectories of sub-agents. Throws NotExportable if no
+ * trajectory is stored.
+ */
+export function trajectoryText(rollout: ExportedRollout, choice: LineChoice): string {
   const trajectory = trajectoryOf(rollout);
   const [main, ...others] = chosenLines(trajectory, choice);
   if (!main) return '';

@@ -1,0 +1,68 @@
+/** Names failures of rollouts by the exceptions of Harbor 0.25 (harbor/models/trial/error_policy.py), which decide causes and retries. */
+import type { ExitStatus, FailureClass } from '@swefarm/shared';
+import type { OutputLine } from '../../output/line.ts';
+
+/** A name that Harbor's table lacks has the cause `unclassified`. */
+const OF_FAILURE: Readonly<Record<FailureClass, string>> = {
+  image_not_found: 'SandboxBuildFailedError',
+  image_pull: 'SandboxBuildFailedError',
+  engine_unreachable: 'EnvironmentStartTimeoutError',
+  sandbox_start: 'EnvironmentStartTimeoutError',
+  sandbox_lost: 'RuntimeRequestError',
+  node_memory: 'SandboxLikelyOutOfMemoryError',
+  node_disk: 'RuntimeRequestError',
+  patch_take: 'RuntimeRequestError',
+  policy_unreachable: 'NetworkConnectionError',
+  policy_unauthorized: 'AgentAuthenticationError',
+  policy_model_unknown: 'ModelNotFoundError',
+  policy_bad_request: 'BadRequestError',
+  policy_context: 'ContextWindowExceededError',
+  policy_server_error: 'ApiInternalServerError',
+  policy_garbage: 'UnknownApiError',
+  policy_silent: 'ApiResponseStalledError',
+  policy_slow: 'ApiResponseStalledError',
+  policy_tokens: 'APIResponseValidationError',
+  policy_template: 'BadRequestError',
+  evaluation_timeout: 'VerifierTimeoutError',
+  evaluation_lost: 'DownloadVerifierDirError',
+  parse_timeout: 'VerifierOutputParseError',
+  tests_cannot_start: 'RewardFileNotFoundError',
+  parser_failed: 'VerifierOutputParseError',
+  no_bash: 'SandboxBuildFailedError',
+  no_worktree: 'SandboxBuildFailedError',
+  sandbox_refused: 'SandboxBuildFailedError',
+  branch_differs: 'HealthcheckError',
+  setup_failed: 'HealthcheckError',
+  no_agent: 'AgentSetupTimeoutError',
+  agent_unfit: 'AgentSetupTimeoutError',
+  agent_start: 'AgentSetupTimeoutError',
+  no_parser_image: 'AddTestsDirError',
+  instance_invalid: 'MissingExtraError',
+  artifact_store: 'RuntimeError',
+  session_lost: 'RuntimeError',
+  lost: 'RuntimeError',
+  bug: 'RuntimeError',
+};
+
+/** Exceptions of agents whose work is graded. Harbor has no exception for a limit of turns or for unreadable answers. */
+const OF_EXIT: Readonly<Partial<Record<ExitStatus, string>>> = {
+  time_limit: 'AgentTimeoutError',
+  context_limit: 'ContextLengthExceededError',
+  agent_error: 'NonZeroAgentExitCodeError',
+};
+
+export type Raised = { type: string; message: string };
+
+/** Returns the exception that Harbor would record for the rollout; null: the rollout ended as planned. */
+export function exceptionOf({
+  failure,
+  exit_status,
+  facts,
+}: Pick<OutputLine, 'failure' | 'exit_status' | 'facts'>): Raised | null {
+  if (failure) return { type: OF_FAILURE[failure.class], message: `${failure.class}: ${failure.message}` };
+  const type = exit_status === null ? undefined : OF_EXIT[exit_status];
+  if (type !== undefined) return { type, message: `the rollout ended as ${exit_status}` };
+  return facts?.cut_by_token_limit
+    ? { type: 'OutputLengthExceededError', message: 'the token limit cut the last answer' }
+    : null;
+}

@@ -1,0 +1,115 @@
+/** Writes rollouts as a job of Harbor 0.25: a folder with a folder for each trial, which `harbor view` shows and `harbor job regrade` reads. */
+import { basename, dirname, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { jsonText } from '@swefarm/shared';
+import { openFolderTree } from '../../export/foldertree.ts';
+import type { ExportFormat, ExportRequest, ExportWriter } from '../../export/format.ts';
+import type { LineChoice } from '../../export/lines.ts';
+import type { ExportedRollout } from '../../export/rollout.ts';
+import { detailsOf } from './details.ts';
+import { countedOf, statsOf } from './stats.ts';
+import { trajectoryText } from './trajectory.ts';
+import { type Job, type Trial, trialOf, uuidOf } from './trial.ts';
+
+export const harborJob: ExportFormat = {
+  description:
+    "Harbor's folder of a job: results, trajectories (ATIF), test logs, patches; tokens adds rollout_details",
+  forms: ['job', 'tokens'],
+  lines: ['all', 'main'],
+  shape: 'folder',
+  open: openJob,
+};
+
+async function openJob({ path, form, lines, samples, fingerprint }: ExportRequest): Promise<ExportWriter> {
+  const tree = await openFolderTree(path);
+  const folder = resolve(path);
+  const job: Job = {
+    id: uuidOf(fingerprint),
+    name: basename(folder),
+    folder,
+    uri: `${pathToFileURL(folder).href}/`,
+  };
+  const written = createSummary(job, samples);
+  return {
+    ...tree,
+    async write(rollout) {
+      const trajectory = rollout.content?.trajectory ?? null;
+      const details = form === 'tokens' && trajectory ? detailsOf(trajectory, lines) : null;
+      const trial = trialOf(job, rollout, details);
+      for (const [name, text] of Object.entries(filesOf(rollout, trial, lines)))
+        await tree.write(`${trial.trial_name}/${name}`, text);
+      written.add(trial);
+    },
+    async finish() {
+      await tree.write('config.json', jsonText(written.config(), 2));
+      await tree.write('result.json', jsonText(written.result(), 2));
+      await tree.finish();
+    },
+  };
+}
+
+/** Returns the texts of a trial's files by path. Parts that the rollout lacks have no file. */
+function filesOf(rollout: ExportedRollout, trial: Trial, lines: LineChoice): Record<string, string> {
+  const { content, patch, line } = rollout;
+  const { exception_info: raised } = trial;
+  const hasTrajectory = (content?.trajectory?.messages.length ?? 0) > 0;
+  return {
+    'config.json': jsonText(trial.config, 2),
+    'result.json': jsonText(trial),
+    ...(raised && { 'exception.txt': `${raised.exception_traceback || raised.exception_message}\n` }),
+    ...(hasTrajectory && { 'agent/trajectory.json': trajectoryText(rollout, lines) }),
+    ...(line.reward !== null && { 'verifier/reward.txt': `${line.reward}\n` }),
+    ...(content?.test_log != null && { 'verifier/test-stdout.txt': content.test_log }),
+    ...(content?.report && { 'verifier/report.json': jsonText(content.report) }),
+    'artifacts/manifest.json': jsonText(patch === null ? [] : [PATCH_ENTRY], 2),
+    ...(patch !== null && { 'artifacts/logs/artifacts/patch.diff': patch }),
+  };
+}
+
+/** Harbor's folder of artifacts. The tasks of `swefarm dataset to-harbor` read the patch there, so Harbor can grade a trial again. */
+const PATCH_ENTRY = {
+  source: '/logs/artifacts',
+  destination: 'artifacts/logs/artifacts',
+  type: 'directory',
+  status: 'ok',
+  service: null,
+  exclude: [],
+};
+
+/** Collects what the files of the job need of its trials. */
+function createSummary(job: Job, samples: number) {
+  const trials: ReturnType<typeof countedOf>[] = [];
+  const agents = new Map<string, { name: string; model_name: string | null }>();
+  const tasks = new Set<string>();
+  let from = Infinity;
+  let to = 0;
+  return {
+    add(trial: Trial): void {
+      const { agent, task } = trial.config;
+      trials.push(countedOf(trial));
+      agents.set(`${agent.name} ${agent.model_name}`, agent);
+      tasks.add(task.path);
+      from = Math.min(from, Date.parse(trial.started_at));
+      to = Math.max(to, Date.parse(trial.finished_at));
+    },
+    config: () => ({
+      job_name: job.name,
+      jobs_dir: dirname(job.folder),
+      n_attempts: samples,
+      agents: [...agents.values()],
+      tasks: [...tasks].map((path) => ({ path })),
+    }),
+    result: () => ({
+      id: job.id,
+      started_at: localTime(from),
+      updated_at: localTime(to),
+      finished_at: localTime(to),
+      n_total_trials: trials.length,
+      stats: statsOf(trials),
+    }),
+  };
+}
+
+/** Returns a time without zone: Harbor writes the times of a job so, and sorts jobs by them. */
+const localTime = (ms: number): string =>
+  new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, -1);

@@ -1,0 +1,111 @@
+/** Makes the record of a trial (`result.json`) of Harbor 0.25 from a rollout. */
+import { createHash } from 'node:crypto';
+import { agentOf, type ExportedRollout } from '../../export/rollout.ts';
+import type { OutputLine } from '../../output/line.ts';
+import { exceptionOf } from './exceptions.ts';
+
+/** Job to which trials belong. `uri`: address of its folder, which ends in a slash. */
+export type Job = { id: string; name: string; folder: string; uri: string };
+
+export type Trial = ReturnType<typeof trialOf>;
+
+/** Returns an id of Harbor's form (UUID) that depends on the text only, so that a repeated export is equal. */
+export function uuidOf(text: string): string {
+  const hex = createHash('sha256').update(text).digest('hex');
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `8${hex.slice(13, 16)}`,
+    `8${hex.slice(17, 20)}`,
+    hex.slice(20, 32),
+  ].join('-');
+}
+
+const TASK_CHARACTERS = 32;
+
+/** Returns the folder of a trial: the task's name, shortened as Harbor does, and seven characters that follow from the rollout's id. */
+const trialName = ({ instance_id, rollout_id }: OutputLine): string =>
+  `${instance_id.slice(0, TASK_CHARACTERS)}__${createHash('sha256').update(rollout_id).digest('hex').slice(0, 7)}`;
+
+/** Returns the record. `details`: token ids by turn, which only the form `tokens` has. */
+export function trialOf(job: Job, rollout: ExportedRollout, details: readonly object[] | null) {
+  const { line, content, provenance } = rollout;
+  const { name, version } = agentOf(rollout);
+  const { model } = provenance;
+  const trial_name = trialName(line);
+  const task = { path: line.instance_id };
+  const raised = exceptionOf(line);
+  const times = timesOf(line);
+  return {
+    id: uuidOf(line.rollout_id),
+    task_name: line.instance_id,
+    trial_name,
+    trial_uri: `${job.uri}${encodeURIComponent(trial_name)}`,
+    task_id: task,
+    source: line.family ?? null,
+    // The farm's instance is no folder, so there is no checksum of a folder.
+    task_checksum: '',
+    config: {
+      task: { ...task, source: line.family ?? null },
+      trial_name,
+      trials_dir: job.folder,
+      agent: { name, model_name: model },
+      job_id: job.id,
+    },
+    agent_info: { name, version, model_info: model === null ? null : modelInfo(model) },
+    agent_result: {
+      n_input_tokens: line.tokens.prompt,
+      n_cache_tokens: null,
+      n_output_tokens: line.tokens.completion,
+      cost_usd: line.cost ?? null,
+      rollout_details: details,
+      metadata: { swefarm: provenance },
+    },
+    verifier_result: line.reward === null ? null : { rewards: { reward: line.reward } },
+    verifier_environment_mode: 'separate',
+    exception_info: raised && {
+      exception_type: raised.type,
+      exception_message: raised.message,
+      exception_traceback: content?.failure_detail ?? '',
+      occurred_at: times.finished_at,
+    },
+    ...times,
+    step_results: null,
+  };
+}
+
+/** Returns provider and model of `provider/model`; a name without a slash has no provider. */
+function modelInfo(model: string): { name: string; provider: string | null } {
+  const at = model.indexOf('/');
+  return at < 0
+    ? { name: model, provider: null }
+    : { name: model.slice(at + 1), provider: model.slice(0, at) };
+}
+
+type Span = { started_at: string; finished_at: string };
+
+/** Returns start and end of the trial and of its phases. The stages of a rollout follow one another, so each begins where one ends. */
+function timesOf({ seconds, finished_at }: OutputLine) {
+  const stages = {
+    environment_setup: seconds.image + seconds.sandbox,
+    agent_execution: seconds.agent + seconds.patch,
+    verifier: seconds.evaluation,
+  };
+  let at = finished_at - 1000 * Object.values(stages).reduce((sum, one) => sum + one, 0);
+  const started_at = timeText(at);
+  const span = (length: number): Span | null => {
+    const from = at;
+    at += 1000 * length;
+    return length === 0 ? null : { started_at: timeText(from), finished_at: timeText(at) };
+  };
+  return {
+    started_at,
+    finished_at: timeText(finished_at),
+    environment_setup: span(stages.environment_setup),
+    agent_setup: null,
+    agent_execution: span(stages.agent_execution),
+    verifier: span(stages.verifier),
+  };
+}
+
+const timeText = (ms: number): string => new Date(ms).toISOString();
