@@ -31,7 +31,7 @@ type Step = {
   /** Most rollouts that played at once, and most that waited without a sandbox. */
   most_playing: number;
   most_waiting: number;
-  /** Attempts beyond the first, each of which started a sandbox for nothing. */
+  /** Attempts after the first. Each started another sandbox for the same rollout. */
   retries: number;
 };
 
@@ -48,7 +48,7 @@ export async function measureAdmission(
 ): Promise<AdmissionPart> {
   await using environment = await openEnvironment();
   const script = generateScript({ turns, targetTokens: tokens, variants: 4 });
-  // As the time of the engine is faster, so are the polls.
+  // The polls are faster by the same factor as the engine's clock.
   const polling = ['--admission-poll-seconds', String(2 / (engine.speed ?? 1))];
   await using worker = await startWorker(environment, await cheapestRuntime(), rollouts, polling);
   const steps: AdmissionPart['steps'] = { off: [], auto: [] };

@@ -1,7 +1,7 @@
 /**
  * Measures a step of rollouts on a real vLLM on CPU, alternately with and without admission by load. The tiny model never calls a command, so
  * a long observation follows each answer, and prompts grow until the KV cache is full.
- * usage: admissionvllm.ts [--folder FOLDER] [--reps N] [--rollouts N] [--turns N]; the folder keeps packages and model
+ * usage: admissionvllm.ts [--folder FOLDER] [--reps N] [--rollouts N] [--turns N]; later runs reuse packages and model of the folder
  */
 import { parseArgs } from 'node:util';
 import { newRunRecord } from '@swefarm/runs';

@@ -60,7 +60,7 @@ export async function measureBranches(
 
 export const printBranches = ({ turns, reps, cells, skipped }: BranchPart): string =>
   [
-    `A branch behind ${turns} turns, to its first own answer (${reps} rounds)`,
+    `A branch behind ${turns} turns, until its first own answer (${reps} rounds)`,
     table([
       ['runtime', 'at once', 'branch ms', 'of it sandbox ms'],
       ...cells.map(({ runtime, parallel, branch_ms, sandbox_ms }) => [

@@ -1,4 +1,4 @@
-/** The twenty commands of every measurement: typical of agents, and each cheap, so that the overhead around them shows. */
+/** The twenty commands of every measurement. They are typical of agents. Each is cheap, so that the measurement shows the overhead. */
 export const COMMANDS: readonly string[] = [
   'ls -la',
   'git status --short',

@@ -1,6 +1,6 @@
 /**
- * A corpus of predictions for instances of four dataset families, made here: their images are layers over one of our examples. Each
- * family gets gold, nothing, a patch of something else and a broken patch in turn; only gold resolves.
+ * Makes a corpus of predictions for instances of four dataset families. The images are layers over one of our examples. Each family gets
+ * gold, an empty, an unrelated and a broken patch in turn; only gold resolves.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

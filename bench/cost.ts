@@ -21,7 +21,7 @@ import type { Subject } from './subject.ts';
 
 /** Milliseconds of CPU of one rollout; null: not measurable on this machine. */
 export type Parts = {
-  /** For the floor: the benchmark's own process. */
+  /** The worker's main thread; for the floor, the benchmark's own process. */
   main: number;
   threads: number;
   engine: number | null;

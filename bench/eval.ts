@@ -19,12 +19,12 @@ export type EvalSize = { each: number; workers: number };
 export type FamilyCell = {
   family: string;
   predictions: number;
-  /** How many of them resolve, by ours. */
+  /** Number of predictions that resolve, by our verdicts. */
   resolved: number;
   beside: string | null;
   /** Whole commands, one sample a round. */
   seconds: { ours: number[]; beside: number[] };
-  /** Predictions that were run: ours and swebench never run an empty patch, swesmith does. */
+  /** Number of predictions whose tests ran: swesmith runs the tests of an empty patch, the farm and swebench do not. */
   run: { ours: number; beside: number };
   evaluations_a_minute: { ours: number; beside: number | null };
   /** Median over the rounds of ours / beside, both evaluations a minute. */
@@ -205,10 +205,10 @@ export function printEval({ cells, reps, workers, skipped }: EvalPart): string {
     one.ours_over_beside ?? '-',
     one.evaluations_a_minute.ours,
     one.evaluations_a_minute.beside ?? '-',
-    beside ?? (family === ALL ? '-' : 'nothing: PyPI has no harness of it'),
+    beside ?? (family === ALL ? '-' : 'no harness: PyPI has none for this family'),
   ]);
   return [
-    `Predictions of four dataset families, gold, nothing, something else and broken, ${workers} at once (${reps} rounds), whole commands; all verdicts are equal`,
+    `Predictions of four dataset families, gold, empty, unrelated and broken, ${workers} at once (${reps} rounds), whole commands; all verdicts are equal`,
     table([head, ...rows]),
     ...skippedLines(skipped),
   ].join('\n');

@@ -19,7 +19,7 @@ export type Fleet = AsyncDisposable & {
   cpuMs(): number;
   /** Kills a tenth of the nodes with SIGKILL and returns the rollouts that they ran. */
   lose(): string[];
-  /** Resolves when each of these has been started again since {@link lose}: milliseconds of each, first to last. */
+  /** Resolves when each of these rollouts runs again after {@link lose}, with the milliseconds of each in ascending order. */
   recovered(rollouts: readonly string[]): Promise<number[]>;
 };
 

@@ -1,8 +1,8 @@
-"""usage: harness.py NAME ARGUMENTS ROWS: runs the evaluation of swebench or swesmith on local images.
-
-ARGUMENTS: JSON object for the harness's main function. ROWS: JSONL file of the dataset. All but these two changes is the harness's own:
-swebench 4.1.0 gets the repositories of the rows in its tables, as for a new repository;
-swesmith 0.0.9 would ask GitHub whether a mirror is private, and there is no network here: the answer is always no.
+"""
+usage: harness.py NAME ARGUMENTS ROWS: runs the evaluation of swebench or swesmith on local images. ARGUMENTS: JSON object for the
+harness's main function. ROWS: JSONL file of the dataset. The harness is unchanged except for two points. swebench 4.1.0 gets the
+repositories of the rows in its tables, as for a new repository. swesmith 0.0.9 would ask GitHub whether a mirror is private; without a
+network the answer is always no.
 """
 
 import json

@@ -49,7 +49,7 @@ export async function tracesLeft(farm: ChaosFarm): Promise<string[]> {
     ...files.flat().map((path) => `file ${path}`),
     ...(await mountsIn(folders)).map((path) => `mount ${path}`),
     ...processes.map((line) => `process ${line}`),
-    ...(await endlessKeys((await farm.redis.server()).url)).map((key) => `key without a life time: ${key}`),
+    ...(await endlessKeys((await farm.redis.server()).url)).map((key) => `key without an expiry:  ${key}`),
   ];
 }
 

@@ -85,9 +85,9 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport & { t
     outcome.problems.push(...problems);
     await calling;
     const code = await unlessLate(collector.done(), limit);
-    timeline.note(`all is collected, exit code ${code}`);
+    timeline.note(`all results are collected, exit code ${code}`);
   } catch (error) {
-    outcome.problems.push(`given up: ${error instanceof Error ? error.message : String(error)}`);
+    outcome.problems.push(`aborted:  ${error instanceof Error ? error.message : String(error)}`);
   }
   outcome.problems.push(...(await end(farm, progress, stop, outcome, timeline.note)));
   const lines = await collector.lines().catch(() => []);
@@ -144,7 +144,7 @@ async function end(
   await progress.finish();
   const surprises = farm.workers.flatMap((worker) => worker.surprises);
   const answered = outcome.calls.length;
-  note(`everybody has ended; ${progress.committed()} results, ${answered} answered calls`);
+  note(`all processes have ended; ${progress.committed()} results, ${answered} answered calls`);
   const apart = await artifactsApart(farm, progress.results);
   const traces = [...left, ...(await tracesLeft(farm))].map((what) => `left behind: ${what}`);
   return [...traces, ...wrong, ...surprises, ...apart];

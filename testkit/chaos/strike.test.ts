@@ -17,13 +17,13 @@ const strike = (affected: { rollout_id: string; attempt: number }[] | null) => (
   ...{ struck: { what: 'struck', affected }, from: performance.now(), total: 8 },
 });
 
-test('where nothing was in hand, or nothing was left to do, there is no recovery to tell', async () => {
+test('without affected or remaining rollouts there is no recovery to measure', async () => {
   const [three, all] = [3, 8].map((done) => context(() => done));
   expect(await recovery(three as FaultContext, strike([]), never)).toBeNull();
   expect(await recovery(all as FaultContext, strike(null), never)).toBeNull();
 });
 
-test('what goes on after a fault was overcome; what does not is a problem of the farm', async () => {
+test('a farm that does not continue after a fault is a problem', async () => {
   let committed = 3;
   const farm = context(() => committed);
   const going = recovery(farm, strike(null), never);

@@ -32,17 +32,21 @@ const evidence = (results: readonly Seen[], more: Partial<Evidence> = {}): Evide
   ...more,
 });
 
-test('each its one result, as the script earns it: nothing to say', () => {
+test('one expected result for each rollout is no problem', () => {
   expect(judgeFarm(evidence([seen(0), seen(1)]))).toEqual([]);
 });
 
 test.each<[string, Evidence, RegExp]>([
   ['lost', evidence([seen(0)]), /asked\.1: no result/],
   ['doubled', evidence([seen(0), seen(1), seen(1)]), /asked\.1: 2 results/],
-  ['invented', evidence([seen(0), seen(1), seen(2)]), /asked\.2: a result that nobody asked for/],
+  [
+    'invented',
+    evidence([seen(0), seen(1), seen(2)]),
+    /asked\.2: a result of a rollout that was not submitted/,
+  ],
   ['another reward', evidence([seen(0, { reward: 0 }), seen(1)]), /reward 0.*earns reward 1/],
   ['turns played twice', evidence([seen(0, { turns: 9 }), seen(1)]), /9 turns/],
-  ['cancelled', evidence([seen(0, { outcome: 'cancelled' }), seen(1)]), /nobody asked for that/],
+  ['cancelled', evidence([seen(0, { outcome: 'cancelled' }), seen(1)]), /without a cancellation/],
   ['a reward from a failure', evidence([failed(0, 'lost', 0), seen(1)]), /failed as lost with reward 0/],
   ['a failure without its fault', evidence([failed(0, 'node_disk'), seen(1)]), /which no fault explains/],
   ['a bug', evidence([failed(0, 'bug'), seen(1)]), /which no fault explains/],
@@ -52,11 +56,11 @@ test.each<[string, Evidence, RegExp]>([
   expect(judgeFarm(given).join('\n')).toMatch(problem);
 });
 
-test('a failure that a fault explains, without a reward, is honest', () => {
+test('a failure without reward that a fault explains is no problem', () => {
   expect(judgeFarm(evidence([failed(0, 'lost'), seen(1)]))).toEqual([]);
 });
 
-test('a call has one answer, that of its own rollout', () => {
+test('a call gets one answer, from its own rollout', () => {
   const results = [seen(0), seen(1)];
   const call = (name: string, rollout_id: string | null, reward: number | null) => ({
     ...{ name, rollout_id, reward },
@@ -69,7 +73,7 @@ test('a call has one answer, that of its own rollout', () => {
   expect(judged(call('a', null, null))).toHaveLength(1);
 });
 
-test('an artifact of another attempt, or of another verdict, is told from its result', () => {
+test('an artifact of another attempt or verdict differs from its result', () => {
   const result = seen(0);
   const content = {
     ...{ format: 'swefarm-artifact-1', rollout_id: result.rollout_id, attempt: 1, claim: 'c1' },

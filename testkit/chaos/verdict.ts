@@ -75,7 +75,7 @@ function onceEach({ asked, results, calls }: Evidence): string[] {
     ...[...counts].filter(([, count]) => count > 1).map(([id, count]) => `${id}: ${count} results`),
     ...[...counts.keys()]
       .filter((id) => !wanted.has(id))
-      .map((id) => `${id}: a result that nobody asked for`),
+      .map((id) => `${id}: a result of a rollout that was not submitted`),
   ];
 }
 
@@ -90,7 +90,7 @@ function earned(seen: Seen, struck: ReadonlySet<FaultKind>): string[] {
     return same ? [] : [`${rollout_id} (${act.name}): ${got}, where the script earns ${due}`];
   }
   if (outcome === 'cancelled')
-    return [`${rollout_id}: cancelled (${seen.reward_row}), and nobody asked for that`];
+    return [`${rollout_id}: cancelled (${seen.reward_row}) without a cancellation`];
   if (reward !== null) return [`${rollout_id}: failed as ${failure?.class} with reward ${reward}`];
   const causes = failure ? (HONEST[failure.class] ?? []) : [];
   if (causes.some((kind) => struck.has(kind))) return [];
@@ -107,7 +107,9 @@ function sameInOutput({ asked, results, lines }: Evidence): string[] {
     const result = byId.get(line.rollout_id);
     if (written.has(line.rollout_id)) problems.push(`${line.rollout_id}: twice in the output`);
     if (!result || result.reward !== line.reward || result.outcome !== line.outcome)
-      problems.push(`${line.rollout_id}: the output says ${line.outcome} ${line.reward}, the farm otherwise`);
+      problems.push(
+        `${line.rollout_id}: the output has ${line.outcome} ${line.reward}, the farm another result`,
+      );
     written.add(line.rollout_id);
   }
   for (const id of asked) if (!written.has(id)) problems.push(`${id}: not in the output`);

@@ -20,7 +20,7 @@ const SERIOUS = ['high', 'critical'];
 const report = Report.safeParse(parse(await text(process.stdin)));
 if (!report.success) {
   console.log(
-    'AUDIT NOT ANSWERED: the registry gave no report on dependencies; run npm audit where one does',
+    'AUDIT NOT ANSWERED: the registry gave no report on dependencies; run npm audit with a registry that does',
   );
 } else {
   const { vulnerabilities, metadata } = report.data;

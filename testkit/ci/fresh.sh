@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `npm run ci:fresh`: runs the README's two commands on a machine that has only Debian, Node and npm. Each command starts from
 # its own bare root, in its own namespaces, in a clean clone of HEAD.
-# usage: fresh.sh [demo] [test] [setup]      default: demo test; setup: only what setup.sh brings, proven program by program
+# usage: fresh.sh [demo] [test] [setup]      default: demo test; setup: only the programs that setup.sh installs, each checked
 # Needs root. When this script ends, also by kill -9, the kernel ends all processes inside and the janitor removes the files.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -13,7 +13,7 @@ fail() {
   say "######## $*"
   exit 12
 }
-# The command of each step, and the minutes after which it is ended.
+# The command of each step, and its time limit in minutes.
 declare -A commands=([demo]='npm run demo' [test]='npm test' [setup]='bash testkit/setup/setup.sh --prove')
 declare -A minutes=([demo]=20 [test]=80 [setup]=15)
 
@@ -22,7 +22,7 @@ for step in "$@"; do
   [ -n "${commands[$step]:-}" ] || fail "unknown step: $step (usage: fresh.sh [demo] [test] [setup])"
 done
 [ "$(id -u)" = 0 ] || fail 'NOTHING WAS CHECKED: a bare Debian root and namespaces need root; run this as root'
-[ -z "$(git status --porcelain)" ] || say 'what is not committed is not in the clone'
+[ -z "$(git status --porcelain)" ] || say 'uncommitted changes are not in the clone'
 bash testkit/setup/setup.sh fresh || fail 'NOTHING WAS CHECKED: without these programs there is no bare root'
 export PATH="$PWD/node_modules/.bin:$PATH"
 
@@ -61,7 +61,7 @@ for step in "$@"; do
   seconds=$((SECONDS - from))
   case $status in
     0) passed=$((passed + 1)) word=ok ;;
-    124 | 137) failed=$((failed + 1)) word="FAIL (not over after ${minutes[$step]} minutes)" ;;
+    124 | 137) failed=$((failed + 1)) word="FAIL (still running after ${minutes[$step]} minutes)" ;;
     *) failed=$((failed + 1)) word="FAIL (exit $status)" ;;
   esac
   closing+=$(printf '\n== %s: %s after %s s; its last lines:\n%s' "$command" "$word" "$seconds" "$(tail -n 25 "$folder/$step.log")")$'\n'

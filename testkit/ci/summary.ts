@@ -65,9 +65,9 @@ const checks = lines('leftout.checks');
 const list = (title: string, names: readonly string[]): void => {
   if (names.length > 0) console.log(`\n${title}\n${names.map((name) => `  ${name}`).join('\n')}`);
 };
-list('UNSTEADY: failed once, passed when its file was run once more; each wants mending', unsteady);
-list('MISSING: what this machine lacks and could not be given, and why', missing);
-list('LEFT OUT: what was not tried on this machine, and why', [...checks, ...reasons]);
+list('UNSTEADY: failed once, passed in the second run of its file; fix each of them', unsteady);
+list('MISSING: programs that could not be installed, and why', missing);
+list('LEFT OUT: checks and tests that did not run on this machine, and why', [...checks, ...reasons]);
 list('FAILED', failed);
 console.log(`\n${passed} passed, ${failed.length} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
 process.exitCode = failed.length === 0 ? 0 : 1;

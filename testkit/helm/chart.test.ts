@@ -32,7 +32,7 @@ const needsUsersOfPods = (set: string): boolean => ['podman', 'userns'].includes
 const hasUsersOfPods = (version: string): boolean => Number(version.split('.')[1]) >= 33;
 
 describe.each(setNames())('values %s', (name) => {
-  test('are rendered as checked in (vitest -u writes it anew)', async () => {
+  test('are rendered as checked in (vitest -u updates the snapshot)', async () => {
     // The snapshot omits the rules, which are a copy of `dashboards/`.
     const whole = rendered(bin, [setPath(name)]).replace(
       /(kind: PrometheusRule\n.*?\n {2}groups:).*?\n---/s,
@@ -41,7 +41,7 @@ describe.each(setNames())('values %s', (name) => {
     await expect(whole).toMatchFileSnapshot(join(import.meta.dirname, 'snapshots', `${name}.yaml`));
   });
 
-  test('are valid for three versions of Kubernetes, no field unknown', () => {
+  test('are valid for three versions of Kubernetes, without unknown fields', () => {
     const versions = readdirSync(SCHEMAS);
     expect(versions).toHaveLength(3);
     for (const version of versions.filter((one) => hasUsersOfPods(one) || !needsUsersOfPods(name))) {
@@ -66,13 +66,13 @@ describe.each(setNames())('values %s', (name) => {
   });
 });
 
-test.for(['nemo-rl', 'verl'])('the job of %s beside the farm has no field that is unknown', (name) => {
+test.for(['nemo-rl', 'verl'])('the job of %s has no unknown field', (name) => {
   const input = readFileSync(join(CHART, '../examples', `${name}.yaml`), 'utf8');
   const { status, stdout } = conformity(input, 'v1.33.13');
   expect(status, stdout).toBe(0);
 });
 
-test('the policy finds what it looks for', () => {
+test('the policy detects each breach', () => {
   const nothing = { mode: 'none', hostPath: false, hostNetwork: false };
   const breaches = (name: string): string =>
     breachesOf(resourcesOf(rendered(bin, [setPath(name)])), nothing).join('\n');
@@ -89,7 +89,7 @@ test.for([
   ['redis={"external":{"url":"redis://user:password@host"}}', /redis.*external.*url/s],
   ['gateway={"port":80}', /gateway.*port/s],
   ['worker={"terminationGracePeriodSeconds":5}', /worker.*terminationGracePeriodSeconds/s],
-] as const)('a value that is wrong is refused with its path: %s', ([setting, path]) => {
+] as const)('a wrong value is refused with its path: %s', ([setting, path]) => {
   expect(refusal(bin, setting)).toMatch(path);
 });
 
@@ -112,7 +112,7 @@ test.for([
     ['gateway={"callersSecret":"callers"}', 'monitoring={"podMonitor":true}'],
     /monitoring.tokenSecret: needed with gateway.callersSecret/,
   ],
-] as const)('values that do not fit together are refused with what to do: %s', ([settings, why]) => {
+] as const)('conflicting values are refused with a remedy: %s', ([settings, why]) => {
   expect(refusal(bin, ...settings)).toMatch(why);
 });
 

@@ -82,7 +82,7 @@ test('every stage of an attempt that the glossary names is a type of the code', 
   );
 });
 
-test.each(pages)('%s: each file that it names is there', (page) => {
+test.each(pages)('%s: each file that it names exists', (page) => {
   const text = read(page);
   const mentioned = [
     ...text.matchAll(

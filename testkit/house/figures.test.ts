@@ -16,7 +16,7 @@ const CALLS = Array.from({ length: 60 }, (_, i) => `  one(${i});\n`).join('');
 const LONG = `export function long() {\n${CALLS}}\n`;
 const PASSAGE = 'two(1);\ntwo(2);\ntwo(3);\ntwo(4);\ntwo(5);\ntwo(6);\n';
 
-test('rooms, arrows, circles of types and of values, long functions and repeated passages', async () => {
+test('counts files, imports, cycles, long functions and repeated passages', async () => {
   const figures = figuresOf(
     await treeOf({
       'worker/src/main.ts': "import { a } from './a/a.ts';\nimport { b } from './b/b.ts';\na(b);\n",
@@ -39,7 +39,7 @@ test('rooms, arrows, circles of types and of values, long functions and repeated
   ]);
 });
 
-test('two circles that share no node are two; a chain and a node that points at itself are none', () => {
+test('cycles without a common node are separate; a chain and a self-reference are none', () => {
   const arrows = ['ab', 'bc', 'ca', 'cd', 'de', 'ed', 'ef', 'gg'].map(([from = '', to = '']) => ({
     from,
     to,

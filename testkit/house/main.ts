@@ -28,7 +28,7 @@ function lines(figures: Figures): string[] {
       'names of shared that are used outside',
       `${sharedNames.all}: ${sharedNames.producerOnly.length} by the producer alone, ${sharedNames.workerOnly.length} by the worker alone`,
     ],
-    [`passages of ${PASSAGE_LINES} lines that stand twice`, figures.repeatedPassages.length],
+    [`passages of ${PASSAGE_LINES} lines that occur twice`, figures.repeatedPassages.length],
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
   return [

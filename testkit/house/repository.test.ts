@@ -11,11 +11,11 @@ test('the whole repository is read', () => {
   expect(figures.folderImports).toBeGreaterThan(1000);
 });
 
-test('no files import one another in a circle at run time', () => {
+test('imports of files have no cycle at run time', () => {
   expect(figures.fileCirclesAtRunTime).toEqual([]);
 });
 
-test('neither files nor folders import one another in a circle, types included', () => {
+test('imports of files and of folders have no cycle, types included', () => {
   expect([...figures.fileCircles, ...figures.folderCircles]).toEqual([]);
 });
 

@@ -248,7 +248,7 @@ start() { # start NODES ENGINE
     command -v "$program" >/dev/null || fail "there is no $program"
   done
   [ "$(id -u)" = 0 ] || fail 'only root can start nodes'
-  [ ! -e "$config" ] || fail "$dir holds a cluster: stop it first"
+  [ ! -e "$config" ] || fail "$dir contains a cluster: stop it first"
   mkdir -p "$dir"
   echo "$number" >"$dir/number"
   control_plane "$bin"

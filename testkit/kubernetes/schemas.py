@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""Makes a JSON schema for each kind of Kubernetes resource, strict about unknown fields, from the API's own description (OpenAPI 2).
-usage: schemas.py SWAGGER.json FOLDER. A field may be null, as the API server takes it, and a field of its type int-or-string is either."""
+"""
+Makes a JSON schema for each kind of Kubernetes resource, strict about unknown fields, from the API's own description (OpenAPI 2). usage:
+schemas.py SWAGGER.json FOLDER. A field may be null, because the API server accepts null. A field of the type int-or-string is an integer
+or a string.
+"""
 
 import json
 import os

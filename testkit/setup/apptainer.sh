@@ -16,7 +16,7 @@ cannot() {
   local said
   said=$(grep -m 1 '^E: ' "$log" || true)
   say "######## no Apptainer: $*${said:+ ($said)}"
-  say '######## what needs it is left out; install it from https://apptainer.org to have it run'
+  say '######## tests that need it are skipped; install it from https://apptainer.org'
   exit 1
 }
 

@@ -33,4 +33,4 @@ for (const [path, entry] of Object.entries(lock.packages)) {
 const [root, ...paths] = Object.keys(lock.packages);
 lock.packages = Object.fromEntries([root, ...paths.sort()].map((path) => [path, lock.packages[path]]));
 writeFileSync(FILE, `${JSON.stringify(lock, null, 2)}\n`);
-console.log(`${FILE}: ${added} packages put back`);
+console.log(`${FILE}: ${added} packages added`);

@@ -4,7 +4,7 @@
 # usage: setup.sh [--report FILE] [--prove] PART...
 #   --report FILE   writes a line for each part that is missing at the end: PART<tab>why
 #   --prove         prints the answer of each program of the parts (of all parts when none is named)
-# Ends with 3 when a part is missing: callers that can do without it go on.
+# Exits with 3 when a part is missing; the caller may continue without it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -66,7 +66,7 @@ say() { printf 'setup: %s\n' "$*" >&2; }
 log=$(mktemp)
 trap 'rm -f "$log" "$log.err"' EXIT
 
-npm_dependencies() { # one at a time: two of them would remove one another's files
+npm_dependencies() { # one call at a time, because concurrent calls would remove each other's files
   mkdir -p .swefarm
   (
     flock 8
@@ -86,7 +86,7 @@ npm_dependencies() { # one at a time: two of them would remove one another's fil
   ) 8>.swefarm/setup.lock
 }
 
-table() { # table PART...: the lines of these parts, as part<tab>proof<tab>what brings it
+table() { # table PART...: prints the lines of these parts: part<tab>check<tab>packages or command
   local part
   for part in "$@"; do
     awk -v part="$part" '{
@@ -102,7 +102,7 @@ last_words() { cat "$log" "$log.err" 2>/dev/null | tail -n 1; }
 
 # Why the machine's package manager installed nothing; empty without a reason.
 why=
-debian() { # debian PACKAGE...: all at once, and one by one where that fails, so that one that is missing costs only itself
+debian() { # debian PACKAGE...: installs all at once and, if this fails, one by one, so that a missing package does not affect others
   local package try
   [ $# -gt 0 ] || return 0
   if [ "$(id -u)" != 0 ]; then why='only root can install it' && return; fi
@@ -124,7 +124,7 @@ debian() { # debian PACKAGE...: all at once, and one by one where that fails, so
 }
 declare -A failed=()
 
-apt_get() { # what it says is kept for the case that it fails
+apt_get() { # stores the output for the message of a failure
   DEBIAN_FRONTEND=noninteractive apt-get -y -q -o DPkg::Lock::Timeout=300 -o APT::Install-Recommends=false "$@" >"$log" 2>&1 </dev/null
 }
 
@@ -140,7 +140,7 @@ bring() { # bring PART...
 }
 
 missing=0
-check() { # check PART...: runs what is to be run, and says what is still not there
+check() { # check PART...: runs the commands of the parts, and prints what is still missing
   local part proof how reason package
   while IFS=$'\t' read -r part proof how; do
     reason=

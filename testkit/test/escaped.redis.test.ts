@@ -48,7 +48,7 @@ async function farmOf(turns: number) {
   return { policy, start, submit, collect, farm };
 }
 
-test('after an exception a worker hands back its rollouts and ends with 70', async () => {
+test('after an exception a worker hands back its rollouts and exits with 70', async () => {
   const { policy, start, submit, collect, farm } = await farmOf(150);
   const faulty = {
     NODE_OPTIONS,
@@ -93,7 +93,7 @@ test('after an exception a worker hands back its rollouts and ends with 70', asy
   expect(await second.stop()).toBe(0);
 });
 
-test('a gateway outlives a lost promise, and ends with 70 after an exception', async () => {
+test('a gateway survives an unhandled rejection, and exits with 70 after an exception', async () => {
   const { start } = await farmOf(1);
   const token = { SWEFARM_GATEWAY_TOKEN: 'token-of-this' };
   const serving = start(words`swefarm serve --port 0`, { NODE_OPTIONS, ...token });

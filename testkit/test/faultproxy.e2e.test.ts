@@ -43,7 +43,7 @@ it('passes data both ways, in order, and large pieces whole', async () => {
   expect(proxy.connections).toBe(0);
 });
 
-it('holds everything while paused, and loses nothing', async () => {
+it('delays all data while paused, and loses none', async () => {
   await using proxy = await startFaultProxy({ target });
   const before = client(proxy.port);
   before.socket.write('a');
@@ -58,7 +58,7 @@ it('holds everything while paused, and loses nothing', async () => {
   await expect.poll(() => [before.received(), during.received()]).toEqual(['ab', 'c']);
 });
 
-it('cuts what is open and welcomes what comes', async () => {
+it('cuts open connections and accepts new ones', async () => {
   await using proxy = await startFaultProxy({ target });
   const one = client(proxy.port);
   one.socket.write('a');
@@ -80,7 +80,7 @@ it('cuts in the middle of an answer', async () => {
   expect('abcd'.startsWith(one.received())).toBe(true);
 });
 
-it('is late by the latency, each way', async () => {
+it('delays data by the latency in each direction', async () => {
   await using proxy = await startFaultProxy({ target });
   proxy.setLatency(60);
   const one = client(proxy.port);

@@ -16,14 +16,14 @@ function fresh(user: number, ...steps: string[]) {
   return { code: ended.status, output: `${ended.stdout}${ended.stderr}`, left: readdirSync(folder) };
 }
 
-test('who is not root is told that nothing was checked, and no closing line counts', () => {
+test('without root it prints that nothing was checked, and no count', () => {
   const { code, output, left } = fresh(1000);
   expect([code, left]).toEqual([12, ['id']]);
   expect(output).toContain('######## NOTHING WAS CHECKED');
   expect(output).not.toMatch(/\d+ passed/);
 });
 
-test('a step that there is not is named before anything is made', () => {
+test('an unknown step is named before any root is made', () => {
   const { code, output, left } = fresh(0, 'demo', 'tset');
   expect([code, left]).toEqual([12, ['id']]);
   expect(output).toContain('unknown step: tset');

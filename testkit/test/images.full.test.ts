@@ -58,7 +58,7 @@ test('repeated builds give the same images, which have labels and a list of pack
   expect(bill.components.map((one: { name: string }) => one.name)).toContain('bullmq');
 });
 
-test('the worker in the least that mode rootfs needs runs sandboxes under limits of the kernel', async () => {
+test('with the capabilities of mode rootfs, a worker runs sandboxes under kernel limits', async () => {
   const line = words`run --rm --read-only --tmpfs /tmp -v /scratch -v /store --cap-drop ALL ${CAPABILITIES}
     --security-opt seccomp=unconfined --security-opt apparmor=unconfined ${FOLDERS}
     ${PREFIX}worker:1 doctor --runtime rootfs --json`;
@@ -69,7 +69,7 @@ test('the worker in the least that mode rootfs needs runs sandboxes under limits
   expect(rootfs?.detail).toContain('cpu enforced, memory enforced, pids enforced');
 });
 
-test('and in a user namespace, as a pod with users of its own has it, on Podman', async () => {
+test('a worker runs sandboxes in the user namespace of a pod, on Podman', async () => {
   await run('podman', ['load', '-q', '-i', join(folder, 'out', 'worker.tar')]);
   const volumes = await Promise.all(
     ['scratch', 'store'].map(async (name) => {
@@ -91,7 +91,7 @@ test('and in a user namespace, as a pod with users of its own has it, on Podman'
   expect(rootfs).toMatchObject({ status: 'warn', detail: expect.stringContaining('bubblewrap') });
 });
 
-test('the gateway is a user without rights, whose process 1 reaps', async () => {
+test('the gateway runs as an unprivileged user, and its process 1 reaps', async () => {
   const gateway = (entry: string, ...args: string[]) =>
     docker(...words`run --rm --cap-drop ALL --read-only --entrypoint ${entry} ${PREFIX}gateway:1 ${args}`);
   expect(await gateway('id', '-u')).toBe('10001');

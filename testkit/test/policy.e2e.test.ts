@@ -67,7 +67,7 @@ describe('answers', () => {
     expect(short.choices[0].finish_reason).toBe('length');
   });
 
-  it('are the same when asked twice', async () => {
+  it('are the same for a repeated request', async () => {
     const twice = [0, 1].map(() => ask(policy, { messages: opening(), ...all }, 'r.i.5'));
     const [a, b] = await Promise.all(twice);
     expect({ ...a, created: 0 }).toEqual({ ...b, created: 0 });
@@ -90,7 +90,7 @@ describe('answers', () => {
     expect(chunks.at(-1).usage).toEqual(whole.usage);
   });
 
-  it('to ids are the answers to the messages that those ids are', async () => {
+  it('to ids equal the answers to the same messages', async () => {
     const messages = opening();
     const chat = await ask(policy, { messages, ...all, tools: [bash, submit] }, 'r.i.0');
     const send = async (prompt: number[] | null) => {
@@ -115,7 +115,7 @@ describe('answers', () => {
     expect(second.text).toContain('cat x');
   });
 
-  it('tell a request that matches nothing, is no JSON or has no messages what is wrong', async () => {
+  it('name the problem of a request without a match, JSON or messages', async () => {
     const nothing = await post(policy, { messages: opening('hello') });
     expect(nothing.status).toBe(400);
     expect(await nothing.text()).toContain('no conversation of the script matches');

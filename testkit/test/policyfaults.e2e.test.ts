@@ -41,7 +41,7 @@ describe('faults', () => {
     expect(performance.now() - since).toBeGreaterThan(300);
   });
 
-  it('refuse connections until they are taken back', async () => {
+  it('refuse connections until the rules are removed', async () => {
     // The first call uses a kept-alive connection that the server has closed.
     await expect(hit({ kind: 'refuse' })).rejects.toThrow(TypeError);
     await expect(post(policy, {})).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
@@ -66,7 +66,7 @@ describe('faults', () => {
     expect(torn.prompt_token_ids).not.toEqual(whole.prompt_token_ids);
   });
 
-  it('are for those they name, as often as they say', async () => {
+  it('hit only the named requests, the given number of times', async () => {
     await policy.setFault(
       { kind: 'server_error', rollout: 'r.i.7', times: 1 },
       { kind: 'unavailable', turn: 9 },
@@ -77,7 +77,7 @@ describe('faults', () => {
     expect([await flaky(), await flaky(), await flaky()]).toEqual([503, 503, 200]);
   });
 
-  it('strike at random by the seed, alike in each run', async () => {
+  it('strike at random by the seed, in the same way in each run', async () => {
     const strike = async () => {
       const faults = [{ kind: 'server_error', probability: 0.5 }] as const;
       await using server = await startScriptedPolicy({ script, faults });
@@ -91,7 +91,7 @@ describe('faults', () => {
     expect(new Set(first)).toEqual(new Set([200, 500]));
   });
 
-  it('can be set over HTTP, and a bad rule says where it is wrong', async () => {
+  it('can be set over HTTP, and an error names the wrong field', async () => {
     const base = policy.url.replace(/\/v1$/, '');
     const set = (rules: unknown) => fetch(`${base}/faults`, { method: 'POST', body: JSON.stringify(rules) });
     expect((await set([{ kind: 'server_error' }])).status).toBe(200);
@@ -112,7 +112,7 @@ describe('faults', () => {
   });
 });
 
-describe('a client that leaves', () => {
+describe('a client that disconnects', () => {
   it.each([
     ['during the delay', 'slow', []],
     ['of a silent server', 'fix', [{ kind: 'silence' }]],

@@ -70,7 +70,7 @@ test('setup names each part by its packages, also parts named like functions of 
   );
 });
 
-test('what is there is not asked for, and what was brought is there afterwards', async () => {
+test('existing programs are not requested, and installed programs exist afterwards', async () => {
   const here = await machine('cp "$0.new" "$(dirname "$0")/faketime"');
   await offerProgram(here);
   await executable(join(here.bin, 'shellcheck'), INSTALLED);
@@ -79,7 +79,7 @@ test('what is there is not asked for, and what was brought is there afterwards',
   expect(await here.setup('shellcheck', 'faketime')).toEqual({ code: 0, output: '', missing: [] });
 });
 
-test('a package that cannot be had costs only itself, and is named with what apt-get said', async () => {
+test('an unavailable package affects no other, and is named with the message of apt-get', async () => {
   const here = await machine(
     'case "$*" in *" install faketime") cp "$0.new" "$(dirname "$0")/faketime" ;;\n' +
       '*install*shellcheck*) echo "E: Unable to locate package shellcheck" >&2; exit 100 ;; esac',
@@ -92,14 +92,14 @@ test('a package that cannot be had costs only itself, and is named with what apt
   expect(ended.output).toContain('######## shellcheck is missing');
 });
 
-test('a program that is there and does not run is missing, whatever apt-get says', async () => {
+test('a program that exists but does not run is missing, whatever apt-get prints', async () => {
   const here = await machine('exit 0');
   await executable(join(here.bin, 'shellcheck'), '#!/bin/sh\necho "cannot load libgmp" >&2\nexit 127\n');
   const { code, missing } = await here.setup('shellcheck');
   expect([code, missing]).toEqual([3, [expect.stringContaining('cannot load libgmp')]]);
 });
 
-test('who is not root is told what to install', async () => {
+test('without root it prints what to install', async () => {
   const here = await machine('exit 0', 1000);
   const { code, missing } = await here.setup('faketime');
   const why = /only root can install it \(apt-get install faketime\)/;

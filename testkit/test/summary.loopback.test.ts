@@ -37,7 +37,7 @@ test('all passed and nothing left out: one line', () => {
   expect(closing({ passed: 'lint\ntypes\n' })).toEqual({ code: 0, output: '\n6 passed, 0 failed\n' });
 });
 
-test('a program that could not be brought is named with the reason', () => {
+test('a program that could not be installed is named with the reason', () => {
   const { code, output } = closing({
     missing: 'podman\t`podman --version` does not run: E: no such package\n',
   });

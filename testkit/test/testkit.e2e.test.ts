@@ -40,7 +40,7 @@ it.each([
   expect(status).toBe(2);
 });
 
-it('generates a script that the server takes', () => {
+it('generates a script that the server accepts', () => {
   const output = join(folder, 'long.json');
   spawnSync(bin, ['generate', '--turns', '5', '--tokens', '3000', '--output', output]);
   expect(JSON.parse(readFileSync(output, 'utf8')).conversations[0].variants[0]).toHaveLength(5);

@@ -3,8 +3,8 @@ GRPO in plain PyTorch: a tiny model learns to fix two bugs by the verdicts of a 
 
     python grpo.py --dataset instances.jsonl --out curve.jsonl
 
-uses the farm of SWEFARM_GATEWAY_URL and SWEFARM_GATEWAY_TOKEN, or starts one beside it. Writes a line a step to --out. Exits with 1
-when a promise of the farm is broken: a sample comes twice, or has tokens of another version or that the policy did not sample.
+uses the farm of SWEFARM_GATEWAY_URL and SWEFARM_GATEWAY_TOKEN, or starts one. Writes a line for each step to --out. Exits with 1
+when the farm violates a guarantee: a repeated sample, or tokens of another version or that the policy did not sample.
 """
 
 import torch
@@ -13,13 +13,13 @@ import loop
 import servers
 import tiny
 
-#: Steps of the optimizer on each batch. The ratios of the first are 1, those of the others are clipped: lower and upper distance from 1.
+#: Optimizer steps on each batch. The first step has ratios of 1; later ratios are clipped to these distances below and above 1.
 STEPS_A_BATCH = 4
 CLIP = (0.2, 0.6)
 
 
 class Learner:
-    """The trained model. Its weights are those that sampled the batch that it learns from."""
+    """The trained model. Its weights are those that sampled the current batch."""
 
     def __init__(self, model, tokenizer, rate):
         self.model, self.pad = model, tokenizer.pad_token_id
@@ -52,7 +52,7 @@ class Learner:
 
 
 def _of_the_sampler(samples, scores):
-    """Returns log-probabilities and mask of the samples at the places of ``scores``, where place i is that of token i + 1."""
+    """Returns log-probabilities and mask of the samples in the shape of ``scores``, whose position i belongs to token i + 1."""
     old, mask = torch.zeros_like(scores), torch.zeros_like(scores)
     for row, sample in enumerate(samples):
         place = slice(len(sample.prompt_ids) - 1, len(sample.prompt_ids) - 1 + len(sample.response_ids))
@@ -66,11 +66,11 @@ def main():
     parser.add_argument("--vllm", help="URL of a vLLM that serves --folder; default: the model of this process")
     parser.add_argument("--folder", help="folder of the model for --vllm")
     options = parser.parse_args()
-    # On few cores, the sandboxes need the others.
+    # On a machine with few cores, the sandboxes need the other cores.
     torch.set_num_threads(1)
     model, tokenizer = tiny.make(options.seed)
     loss = tiny.learn_form(model, tokenizer, options.seed)
-    print(f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters, loss of the form {loss:.3f}", flush=True)
+    print(f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters, loss on the form {loss:.3f}", flush=True)
     server = servers.Vllm(options.vllm, options.folder) if options.vllm else servers.InProcess(model, tokenizer)
     loop.train_with(options, server, Learner(model, tokenizer, options.rate))
 

@@ -18,19 +18,19 @@ from swefarm import Farm, Sampling, judged_advantages
 import tasks
 
 MODEL = "tiny"
-#: The log-probabilities are those of this distribution, so the loss must not change it (temperature, top_k).
+#: The farm's log-probabilities belong to this distribution (temperature, top_k), so the loss must use it unchanged.
 SAMPLING = Sampling(temperature=1.0, top_p=1.0, top_k=-1, min_p=0.0, repetition_penalty=1.0, max_tokens=32)
 SETTINGS = {"agent": {"type": "mini", "action": "fenced", "step_limit": tasks.TURNS, "prompt_overrides": tasks.PROMPTS}}
-#: Largest distance of an importance ratio from 1 in the first step after new weights. float32 on one machine: some 1e-6.
+#: Largest accepted distance of an importance ratio from 1 in the first step after new weights. float32 on one machine: about 1e-6.
 RATIO_TOLERANCE = 1e-4
 
 
 class Broken(Exception):
-    """A promise of the farm is broken."""
+    """The farm violated a guarantee."""
 
 
 def require_ratio(sample, token, ratio):
-    """Returns the distance of an importance ratio from 1 in the first step. ``token``: place in prompt and response. Raises Broken."""
+    """Returns the distance of an importance ratio from 1 in the first step. ``token``: position in prompt and response. Raises Broken."""
     if not abs(ratio - 1) <= RATIO_TOLERANCE:
         raise Broken(
             f"{sample.rollout_id}: the importance ratio of token {token} is {ratio:.6f} in the first step after new weights, expected 1 "
@@ -40,10 +40,10 @@ def require_ratio(sample, token, ratio):
 
 
 def checked(samples, version, seen):
-    """Returns the samples. Raises Broken for a sample that came before, or with tokens of another version."""
+    """Returns the samples. Raises Broken for a repeated sample, or for one with tokens of another version."""
     for sample in samples:
         if sample.rollout_id in seen:
-            raise Broken(f"{sample.rollout_id}: this sample came before")
+            raise Broken(f"{sample.rollout_id}: this sample is repeated")
         seen.add(sample.rollout_id)
         others = {span.version for span in sample.spans} - {version}
         if sample.judged and others:
@@ -52,7 +52,7 @@ def checked(samples, version, seen):
 
 
 def spoiled(sample):
-    """Returns the sample with another id at its first sampled token, as a trainer would get it that tokenises texts again."""
+    """Returns the sample with another id at its first sampled token, as a trainer that tokenises texts again would get it."""
     ids, at = list(sample.response_ids), sample.turns[0].start
     ids[at] = ids[at] + 1
     return replace(sample, response_ids=ids)
@@ -107,7 +107,7 @@ def farm_of(options):
 
 
 def rows_of(options):
-    """Returns the rows of the two instances. Their images have the packages installed already, from the edited tree."""
+    """Returns the rows of the two instances. Their images contain the installed packages, from the edited tree."""
     with open(options.dataset, encoding="utf8") as lines:
         return [{**row, "install": "true"} for row in map(json.loads, lines) if row["instance_id"] in tasks.FIX]
 
@@ -116,13 +116,13 @@ def parser(doc, rate):
     """Returns the parser of the command line. ``rate``: default of --rate."""
     options = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--dataset", required=True, help="rows with the two instances of tasks.py")
-    options.add_argument("--out", required=True, help="a line of JSON a step")
-    options.add_argument("--name", default="own", help="name of the run and of its policy; another one for each training")
+    options.add_argument("--out", required=True, help="file for one JSON line per step")
+    options.add_argument("--name", default="own", help="name of the run and of its policy; each training needs its own")
     options.add_argument("--steps", type=int, default=24)
     options.add_argument("--group-size", type=int, default=8)
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--rate", type=float, default=rate)
-    options.add_argument("--runtime", default="rootfs", help="of the farm that it starts")
-    options.add_argument("--control", action="store_true", help="advantages by lot: the reward must not rise")
-    options.add_argument("--spoil", type=int, help="spoil a token id in this step: the trainer must notice")
+    options.add_argument("--runtime", default="rootfs", help="runtime of the farm that the trainer starts")
+    options.add_argument("--control", action="store_true", help="random advantages: the reward must not rise")
+    options.add_argument("--spoil", type=int, help="change a token id in this step: the trainer must stop")
     return options

@@ -1,4 +1,6 @@
-"""The policy's server: the model in this process behind the client's PolicyShim, or a real vLLM. Both get new weights before each step."""
+"""
+The server of the policy: the model in this process behind the client's PolicyShim, or a real vLLM. Both get new weights before each step.
+"""
 
 import copy
 import json
@@ -22,13 +24,13 @@ class InProcess:
         self.url = self._shim.url
 
     def refit(self, model, version):
-        """Replaces the weights, between two answers."""
+        """Replaces the weights between two answers."""
         with self._shim.update(version):
             self.model.load_state_dict(model.state_dict())
 
     @torch.no_grad()
     def _sample(self, ids, params):
-        """Samples at temperature 1 from all tokens, which are the settings of the run (loop.SAMPLING)."""
+        """Samples at temperature 1 from all tokens, as the run's settings (loop.SAMPLING) require."""
         tokens, scores = [], []
         with self._lock:
             given, cache = ids, None
@@ -47,14 +49,14 @@ class InProcess:
 class Vllm:
     """
     A vLLM that serves the folder's model, started with VLLM_SERVER_DEV_MODE=1. The trainer writes the weights to the folder, and the
-    server reads them from there: the way without a GPU. With GPUs, vLLM's weight transfer over NCCL takes its place.
+    server reads them from there, because this needs no GPU. With GPUs, use vLLM's weight transfer over NCCL.
     """
 
     def __init__(self, url, folder):
         self.url, self.folder = url.rstrip("/"), folder
 
     def refit(self, model, version):
-        """Replaces the weights. Answers under way are frozen meanwhile; with this loop there are none."""
+        """Replaces the weights. vLLM pauses running answers meanwhile; this loop has none."""
         model.save_pretrained(self.folder)
         self._post("/pause?mode=keep")
         try:

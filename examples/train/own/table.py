@@ -14,7 +14,7 @@ import loop
 import tasks
 
 END = 0
-#: Token 1 + n is answer n as a whole; other text has a token a character, from TEXT on.
+#: Token 1 + n is the whole answer n. In other text each character is a token, from TEXT on.
 ANSWERS = [tasks.fenced(command) for command in (*tasks.COMMANDS, tasks.SUBMIT)]
 TEXT = 100
 
@@ -69,7 +69,7 @@ class Learner:
         self.rate = rate
 
     def learn(self, samples, advantages):
-        """One step along the gradient of the policy. Returns the largest distance of an importance ratio from 1 before it."""
+        """Makes one step along the gradient of the policy. Returns the largest distance of an importance ratio from 1 before the step."""
         distance, before = 0.0, copy.deepcopy(self.model)
         for sample, advantage in zip(samples, advantages):
             for number, turn in enumerate(sample.turns if sample.judged else ()):

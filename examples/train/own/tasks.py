@@ -33,7 +33,7 @@ PROMPTS = {
     "observation": "<returncode>{{returncode}}</returncode>",
     "format_error": "Give one command in a bash block.",
 }
-#: What the farm sends for a command without output that succeeded.
+#: The farm's message for a successful command without output.
 OBSERVATION = "<returncode>0</returncode>"
 TURNS = 3
 

@@ -17,7 +17,7 @@ import tasks
 
 CONTEXT = 2048
 CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-#: Append-only: a longer conversation begins with the ids of a shorter one.
+#: The template is append-only: a longer conversation begins with the ids of a shorter one.
 TEMPLATE = """\
 {%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
@@ -51,7 +51,7 @@ def _tokenizer():
     bpe.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=512, special_tokens=CONTROL, initial_alphabet=alphabet, show_progress=False)
-    # Words of the prompts become single tokens: short sequences, and so short steps.
+    # Words of the prompts become single tokens, so that sequences and steps are short.
     bpe.train_from_iterator([*tasks.PROMPTS.values(), *tasks.FIX, tasks.OBSERVATION, "system\nuser\nassistant\n"] * 20, trainer)
     whole = ["```bash\n", "\n```", tasks.SUBMIT, *tasks.COMMANDS]
     bpe.add_tokens([AddedToken(text, special=False, normalized=False) for text in whole])
@@ -67,7 +67,7 @@ def _tokenizer():
 
 
 def log_probs(model, sequences, pad):
-    """Returns, for each sequence of ids, the log-probability of each token but the first: [sequences, longest - 1], padded."""
+    """Returns the log-probability of each token but the first of each sequence of ids: [sequences, longest - 1], padded."""
     longest = max(map(len, sequences))
     ids = torch.full((len(sequences), longest), pad)
     seen = torch.zeros(len(sequences), longest, dtype=torch.long)

@@ -29,8 +29,8 @@ import tiny
 
 class Sync:
     """
-    In place of TRL's VLLMGeneration, whose weight transfer needs CUDA cards: it puts the weights into the server of this process. With
-    cards, leave it out, start `vllm serve` as TRL documents, and give rollout_func no address.
+    Replaces TRL's VLLMGeneration, whose weight transfer needs CUDA cards: copies the weights to the server of this process. With cards,
+    remove this class, start `vllm serve` as TRL documents, and pass no address to rollout_func.
     """
 
     run = server = trainer = None
@@ -99,7 +99,7 @@ def main():
         logging_steps=1,
         use_vllm=True,
         vllm_mode="server",
-        # The ratio of a whole rollout of thousands of tokens would leave any clip.
+        # The ratio of a whole rollout of thousands of tokens would exceed any clip.
         vllm_importance_sampling_mode="token_truncate",
     )
     with (

@@ -12,7 +12,7 @@ export const pauseRedis: Fault = async ({ farm }, { ms }) => {
   process.kill(pid, 'SIGSTOP');
   await sleep(ms);
   process.kill(pid, 'SIGCONT');
-  return { what: `Redis stood still for ${ms / 1000} s`, affected: null };
+  return { what: `Redis did not respond for ${ms / 1000} s`, affected: null };
 };
 
 /** Kills the gateway while Redis does not respond, and starts it again before Redis responds. */
@@ -25,7 +25,7 @@ export const pauseRedisAndKillGateway: Fault = async (context, scheduled) => {
   await sleep(scheduled.ms / 3);
   process.kill(pid, 'SIGCONT');
   return {
-    what: `Redis stood still for ${scheduled.ms / 1000} s, and the gateway was killed beside it`,
+    what: `Redis did not respond for ${scheduled.ms / 1000} s, and the gateway was killed meanwhile`,
     affected: null,
   };
 };
@@ -36,7 +36,7 @@ export const refuseWrites: Fault = async ({ farm, progress }, { ms }) => {
   await sleep(ms);
   await farm.redis.cli('CONFIG', 'SET', 'min-replicas-to-write', '0');
   return {
-    what: `Redis refused writes for ${ms / 1000} s, beside ${running.length} rollouts`,
+    what: `Redis refused writes for ${ms / 1000} s during ${running.length} rollouts`,
     affected: null,
   };
 };

@@ -31,7 +31,7 @@ async function aim({ farm, progress }: FaultContext, { worker, stage }: Schedule
 }
 
 const told = ({ slot, stage, affected }: Aimed, what: string): Struck => ({
-  what: `${slot.id()} (${slot.runtime}) ${what} at ${stage}, ${affected.length} rollouts in hand`,
+  what: `${slot.id()} (${slot.runtime}) ${what} at ${stage}, ${affected.length} rollouts affected`,
   affected,
 });
 
@@ -44,7 +44,7 @@ export const killWorker: Fault = async (context, scheduled) => {
 
 export const stopWorker: Fault = async (context, scheduled) => {
   const aimed = await aim(context, scheduled);
-  const struck = told(aimed, `stands still for ${scheduled.ms / 1000} s`);
+  const struck = told(aimed, `was stopped for ${scheduled.ms / 1000} s`);
   aimed.slot.current().kill('SIGSTOP');
   await sleep(scheduled.ms);
   aimed.slot.current().kill('SIGCONT');

@@ -8,7 +8,7 @@ reaching+='|npm_config_(registry|cafile|proxy|https_proxy|noproxy|strict_ssl)|(P
 
 settings() { env -0 | grep -zE "$reaching"; }
 
-sources() { # sources ROOT: apt's own lists and ways, as far as they are Debian's
+sources() { # sources ROOT: copies apt's Debian mirrors and its settings for reaching them
   local root=$1 line
   line=$(node testkit/ci/fresh/sources.ts "$suite")
   if [ -n "$line" ]; then echo "$line" >"$root/etc/apt/sources.list"; fi
@@ -19,7 +19,7 @@ sources() { # sources ROOT: apt's own lists and ways, as far as they are Debian'
   done
 }
 
-authorities() { # authorities ROOT: files that the settings name, and those that ca-certificates takes in once it is installed
+authorities() { # authorities ROOT: copies the files that the settings name, and the local certificates that ca-certificates adds
   local root=$1 value
   while IFS= read -r -d '' value; do
     value=${value#*=}
@@ -28,7 +28,7 @@ authorities() { # authorities ROOT: files that the settings name, and those that
   if [ -d /usr/local/share/ca-certificates ]; then cp -a --parents /usr/local/share/ca-certificates "$root"; fi
 }
 
-configurations() { # configurations ROOT: npm's, pip's and uv's own files
+configurations() { # configurations ROOT: copies the configuration of npm, pip and uv
   local root=$1 file
   mkdir -p "$root/usr/local/etc"
   for file in "$(npm config get userconfig)" "$(npm config get globalconfig)"; do

@@ -7,7 +7,7 @@ groups() { # groups NAME
   done </proc/mounts
 }
 
-sweep() { # sweep FOLDER: what a run leaves on this machine when it is over
+sweep() { # sweep FOLDER: removes the control groups and files of a run that has ended
   local group left
   for _ in {1..100}; do
     left=''
@@ -20,7 +20,7 @@ sweep() { # sweep FOLDER: what a run leaves on this machine when it is over
   done
 }
 
-enter_groups() { # enter_groups NAME: puts this process into control groups of its own
+enter_groups() { # enter_groups NAME: moves this process to new control groups
   local group set
   for group in $(groups "$1"); do
     mkdir -p "$group"
@@ -40,7 +40,7 @@ own_network() {
   fi
 }
 
-run_inside() { # run_inside FOLDER STEP MINUTES COMMAND: its status; all that it says is in FOLDER/STEP.log too
+run_inside() { # run_inside FOLDER STEP MINUTES COMMAND: returns its status, and writes its output to FOLDER/STEP.log too
   local folder=$1 step=$2 limit=$3 command=$4 root=$1/$2 status=0 network=() kind=shared shown
   cp -a --reflink=auto "$folder/base" "$root"
   mkdir -p "$root/home/swefarm"
@@ -76,7 +76,7 @@ run_inside() { # run_inside FOLDER STEP MINUTES COMMAND: its status; all that it
   return "$status"
 }
 
-innermost() { # innermost FILE: the first process inside, as this machine counts it; by then it is in its own network
+innermost() { # innermost FILE: prints this machine's pid of the first process inside, which is then in its own network
   for _ in {1..300}; do
     if [ -s "$1" ]; then cat "$1" && return; fi
     sleep 0.1

@@ -1,6 +1,6 @@
 """
-Drives a sandbox of the farm by the own classes of another project, with a scripted model: drive.py LOOP ROW.json. Prints one line of
-JSON: the verdict, and what was checked. The classes of mini-swe-agent, SWE-ReX, OpenHands SDK and NeMo Gym are the real ones.
+Drives a sandbox of the farm with the classes of another project and a scripted model: drive.py LOOP ROW.json. Prints one line of JSON: the
+verdict, and what was checked. The classes of mini-swe-agent, SWE-ReX, OpenHands SDK and NeMo Gym are the real ones.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 /**
- * Drives sandboxes of a whole farm by the unmodified classes of other projects: mini-swe-agent, SWE-ReX, SWE-agent, OpenHands SDK and
+ * Drives sandboxes of a whole farm with the unmodified classes of other projects: mini-swe-agent, SWE-ReX, SWE-agent, OpenHands SDK and
  * NeMo Gym. `node testkit/clients/sandbox/run.ts --venvs DIR [--runtime docker|rootfs] [--only LOOP,…] [--swe-agent CHECKOUT]`;
  * setup.sh makes the venvs. SWE-agent is not on PyPI: with a checkout of it the loop `sweagent` runs too.
  */

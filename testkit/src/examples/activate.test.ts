@@ -16,6 +16,6 @@ test('an unknown environment is an error and changes nothing, also under set -u'
   );
 });
 
-test('what is no activation is refused', () => {
+test('other commands of conda are refused', () => {
   expect(bash('. "$1" x 2>/dev/null; conda install y 2>&1; echo $?')).toMatch(/only "activate".*\n2$/);
 });

@@ -39,7 +39,7 @@ export type BuildOptions = {
   /** Builds trees over the host's own root even where a Debian tree could be made: takes seconds, but serves rootfs only. */
   host?: boolean;
   cacheDir?: string;
-  /** Holds `recipes` and `problems`; the repository's `examples` when absent, whose `base.json` all share. */
+  /** Folder with `recipes` and `problems`; the repository's `examples` when absent, whose `base.json` all share. */
   examplesDir?: string;
   /** Called with one line per step; nothing is printed otherwise. */
   note?: (line: string) => void;
@@ -114,7 +114,7 @@ const isAbort = (reason: unknown): boolean =>
 
 async function choose(options: BuildOptions, base: BaseRecipe, signal: AbortSignal): Promise<Plan> {
   const note = options.note ?? (() => undefined);
-  const debian = options.host ? "the host's own root was asked for" : await debianProblem(signal);
+  const debian = options.host ? "the host's own root was requested" : await debianProblem(signal);
   const wanted = options.host && options.for === undefined ? 'rootfs' : options.for;
   const answers = wanted !== 'rootfs' && (await dockerAnswers(signal));
   if (wanted === 'docker' || wanted === 'both') {

@@ -10,7 +10,7 @@ beforeEach(async () => {
   await mkdir(join(apt, 'sources.list.d'));
 });
 
-test('the mirror of a one-line source, options and all', async () => {
+test('the mirror is read from a one-line source with options', async () => {
   await writeFile(
     join(apt, 'sources.list'),
     '# deb http://old.example/debian bookworm main\ndeb http://sec.example/debian-security bookworm-security main\n' +
@@ -19,7 +19,7 @@ test('the mirror of a one-line source, options and all', async () => {
   expect(await configuredMirror(apt, 'bookworm')).toBe('https://mirror.example/debian');
 });
 
-test('the mirror of a stanza; one that is off, or of another suite, is passed over', async () => {
+test('the mirror is read from a stanza; disabled and other suites are skipped', async () => {
   await writeFile(
     join(apt, 'sources.list.d/debian.sources'),
     [
@@ -31,6 +31,6 @@ test('the mirror of a stanza; one that is off, or of another suite, is passed ov
   expect(await configuredMirror(apt, 'bookworm')).toBe('http://here.example/debian');
 });
 
-test('none where apt names none', async () => {
+test('there is no mirror if apt has no source', async () => {
   expect(await configuredMirror(join(apt, 'nowhere'), 'bookworm')).toBeNull();
 });

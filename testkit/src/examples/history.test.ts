@@ -58,7 +58,7 @@ const recipe = (over: Record<string, unknown> = {}): Recipe =>
 const git = (repo: string, ...args: string[]) =>
   execFileSync('git', ['-C', repo, ...args], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim();
 
-test('the same archives give the same commits, whoever builds', async () => {
+test('the same archives give the same commits for every builder', async () => {
   const one = await makeRepository(recipe(), archives, join(dir, 'one'), signal);
   process.env.GIT_AUTHOR_NAME = 'Somebody Else';
   try {
@@ -72,7 +72,7 @@ test('the same archives give the same commits, whoever builds', async () => {
   expect(one.base_commit).toBe('32a7685e3de9d5f5439864baf5416d78e8120bf8');
 });
 
-test("base_commit is the repository, HEAD the builder's edits, and nothing shows gold", async () => {
+test("base_commit has the repository, HEAD the builder's edits, and no object has gold", async () => {
   const repo = join(dir, 'shape');
   const { base_commit } = await makeRepository(recipe(), archives, repo, signal);
   expect(git(repo, 'rev-parse', 'HEAD~1')).toBe(base_commit);
@@ -104,7 +104,7 @@ test.each([
   [{ patch: [{ file: 'absent.py' }] }, /neither release has absent.py/],
   [{ patch: [{ file: 'calc.egg-info/PKG-INFO' }] }, /./],
   [{ builder_commit: ["sed -i 's/9/8/' setup.cfg"] }, /these edits changed nothing/],
-])('a recipe that does not fit is refused: %j', async (over, message) => {
+])('a recipe that does not match its archives is refused: %j', async (over, message) => {
   const making = makeRepository(recipe(over), archives, join(dir, `bad-${Math.random()}`), signal);
   await expect(making).rejects.toThrow(message);
 });

@@ -66,7 +66,7 @@ test.each([
   await expect(reading).rejects.toThrow(`recipes/${ID}.json`);
 });
 
-test('an unknown example is answered with those that there are', async () => {
+test('the error for an unknown example lists the known ones', async () => {
   await expect(readExamples(SHIPPED, ['nobody__nothing-1'])).rejects.toThrow(
     /no example "nobody__nothing-1"; there are .*parse/,
   );

@@ -1,4 +1,4 @@
-/** The schema of an example's recipe. A recipe holds facts only: versions, checksums, file names, test ids. */
+/** The schema of an example's recipe. A recipe contains facts only: versions, checksums, file names, test ids. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UsageError } from '@swefarm/shared';

@@ -28,7 +28,7 @@ test('an archive with another checksum is refused with both sums, the recipe and
   );
 });
 
-test('an entry of the cache is made once, whole, and again after a failure', async () => {
+test('a cache entry is made once and complete, and again after a failure', async () => {
   const path = join(dir, 'deep/entry');
   const failing = cached(path, async (draft) => {
     await writeFile(draft, 'half');
@@ -46,7 +46,7 @@ test('an entry of the cache is made once, whole, and again after a failure', asy
   expect((await run(['ls', join(dir, 'deep')], { signal })).stdout).toBe('entry\n');
 });
 
-test('a command that fails shows its last words; a missing one is told apart', async () => {
+test('a failed command shows its last lines; a missing command is another error', async () => {
   const failing = run(['sh', '-c', 'echo why it failed >&2; exit 3'], { signal });
   await expect(failing).rejects.toMatchObject({
     code: 'example_command',
@@ -55,7 +55,7 @@ test('a command that fails shows its last words; a missing one is told apart', a
   await expect(run(['no-such-program-here'], { signal })).rejects.toMatchObject({ code: 'example_missing' });
 });
 
-test('no more than the width at a time, and results in order', async () => {
+test('at most the given number run at a time, with results in order', async () => {
   let now = 0;
   let most = 0;
   const results = await mapLimited([30, 20, 10, 5], 2, async (ms) => {

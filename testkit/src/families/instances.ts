@@ -35,7 +35,7 @@ sys.exit(1 if "FAILED" in words else 0)
 
 type Repository = { base: string; fix: string; patch: string; testPatch: string };
 
-/** A repository at the bug, whose later history holds the fix and its test, as the images of most families have it. */
+/** A repository at the bug, whose later history contains the fix and its test, as the images of most families have it. */
 async function repository(path: string): Promise<Repository> {
   const files = { 'calc.py': BUG, 'run.py': RUNNER, 'tests/test_calc.py': TESTS };
   await writeTree(path, files);
@@ -55,7 +55,7 @@ export type FamilyInstance = {
   id: string;
   row: Record<string, unknown>;
   gold: string;
-  /** What the agent must not find: the commit of the fix stands for all that tells it. */
+  /** What the agent must not find: the commit of the fix represents all data that reveals it. */
   fix: string;
 };
 

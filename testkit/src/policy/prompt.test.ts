@@ -28,7 +28,7 @@ const messages: ChatMessage[] = [
 ];
 
 describe('the tokenizer', () => {
-  it('gives back every byte, and what the library itself gives', () => {
+  it('decodes every byte, and gives the same ids as the library', () => {
     const url = new URL('../../fixtures/tokenizer/tokenizer.json', import.meta.url);
     const library = new HuggingFace(JSON.parse(readFileSync(url, 'utf8')), {});
     const text = messages.map((message) => message.content).join(odd);

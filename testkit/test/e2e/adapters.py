@@ -1,6 +1,6 @@
 """
-Adapters against a real farm, with the stand-ins for trainers of the contract: adapters.py ROWS.jsonl POLICY_URL SLOW_URL. Prints what a trainer gets
-of a step, of the same step in a resumed trainer, and of a step of slime that ends early.
+Runs adapters against a real farm, with the contract's stand-ins for trainers: adapters.py ROWS.jsonl POLICY_URL SLOW_URL. Prints the
+samples that a trainer receives in a step, in the same step after a restart, and in a step of slime that ends early.
 """
 
 import asyncio

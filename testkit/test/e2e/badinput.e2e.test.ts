@@ -89,7 +89,7 @@ describe.concurrent('the artifact store', () => {
     }
   });
 
-  test('its budget is reached: workers stop claiming and say so, and go on when there is room', async () => {
+  test('its budget is reached: workers stop claiming, report it, and continue with free space', async () => {
     await using redis = await startRedis();
     const farm = openScene({ SWEFARM_REDIS_URL: redis.url });
     const artifacts = join(scene.folder, 'budget');
@@ -109,7 +109,7 @@ describe.concurrent('the artifact store', () => {
 });
 
 describe('the runtime', () => {
-  test('an image that nobody has', async () => {
+  test('an image that does not exist', async () => {
     const [row] = await readLines<object>(dataset);
     const other = [{ ...row, image: 'swefarm/no-such-image:latest' }];
     const file = await writeLines(join(scene.folder, 'unknown-image.jsonl'), other);
@@ -140,7 +140,7 @@ describe('Redis', () => {
     expect(stderr).toContain('127.0.0.1:9');
   });
 
-  test('goes away in the middle and comes back', async () => {
+  test('becomes unavailable during a run and returns', async () => {
     await using redis = await startRedis();
     const script = conversation(running('sleep 4', 'true'));
     await using slow = await startScriptedPolicy({ script });

@@ -38,7 +38,7 @@ test('60 rollouts under scheduled faults have one result each, as scripted, and 
   expect(await readdir(run.folder)).toEqual([]);
 });
 
-test('a run that is killed takes its farm along, and the next one its folder', async () => {
+test('the farm of a killed run ends, and the next run removes its folder', async () => {
   const run = chaos(temporaryFolder('chaos'), '--seed', '1', '--short');
   const over = once(run.process, 'close');
   const engine = async (): Promise<boolean> =>

@@ -29,7 +29,7 @@ test.each(SERVICES)('%s ends with 0 at SIGTERM from its first line of code on', 
   }
 });
 
-test.each(SERVICES)('%s ends at SIGTERM however soon after its start', async (name, args) => {
+test.each(SERVICES)('%s ends at a SIGTERM immediately after its start', async (name, args) => {
   for (const afterMs of [0, 10, 50, 100, 200]) {
     const service = begin(name, args);
     await sleep(afterMs);

@@ -126,7 +126,7 @@ test('gold leaves the files of the harness, and a second start runs nothing', as
   }
 });
 
-test('bad predictions are named by line, the others are graded, each with its own end', async () => {
+test('bad predictions are named by line, and the others are graded', async () => {
   const file = join(folder, 'mixed.jsonl');
   const harmless =
     'diff --git a/NOTES b/NOTES\nnew file mode 100644\n--- /dev/null\n+++ b/NOTES\n@@ -0,0 +1 @@\n+x\n';
@@ -156,7 +156,7 @@ test('bad predictions are named by line, the others are graded, each with its ow
   expect(await readdir(join(logs(), 'mixed', 'org__model'))).not.toContain(MARKUPSAFE);
 });
 
-test('tests that run into the time limit are errors, without a report', async () => {
+test('tests that exceed the time limit are errors without a report', async () => {
   const flags = words`--ids ${PARSE} --timeout 0.05 --reward-override timeout_unexplained=zero`;
   const { code, stderr } = await evaluate('late', 'gold', flags);
   expect(code, stderr).toBe(10);
@@ -170,7 +170,7 @@ test('tests that run into the time limit are errors, without a report', async ()
   });
 });
 
-test('several evaluations are several runs, and what they disagree about is named', async () => {
+test('each evaluation is a run of its own, and differing verdicts are named', async () => {
   const { code, stderr } = await evaluate('thrice', 'gold', words`--ids ${PARSE} --n-times 3`);
   expect(code, stderr).toBe(0);
   expect(stderr).toContain('no test changed its outcome in 3 evaluations');
@@ -181,7 +181,7 @@ test('several evaluations are several runs, and what they disagree about is name
   expect(await json(join(folder, 'gold.thrice.flaky.json'))).toMatchObject({ times: 3, flaky: [] });
 });
 
-test('an evaluation that infrastructure lost is made up for from the saved patch', async () => {
+test('an evaluation that infrastructure lost is repeated from the saved patch', async () => {
   const first = join(folder, 'first.jsonl');
   const made = await evaluate('first', 'gold', words`--ids ${PARSE} --output ${first}`);
   expect(made.code, made.stderr).toBe(0);
@@ -206,7 +206,7 @@ test('an evaluation that infrastructure lost is made up for from the saved patch
   expect(await json(at('again', 'patch', PARSE, 'report.json'))).toEqual(wholeReport(PARSE, true));
 });
 
-test('what cannot be right is refused before anything starts', async () => {
+test('invalid arguments are refused before any rollout starts', async () => {
   const bad = join(folder, 'all-bad.jsonl');
   await writeFile(bad, prediction('no__such-1', 'x'));
   const evaluation = words`eval --dataset ${dataset}`;

@@ -40,7 +40,7 @@ export function exampleFormSuite(runtime: 'docker' | 'rootfs'): void {
     if (runtime === 'docker') execFileSync('docker', ['rmi', '-f', ...EXAMPLE_FAMILIES.map(imageOf)]);
   });
 
-  test('gold resolves each, nothing and something else none', async () => {
+  test('gold resolves each; an empty and an unrelated patch resolve none', async () => {
     const unresolved = each({ outcome: 'judged', resolved: false, reward: 0 });
     const resolved = each({ outcome: 'judged', resolved: true, reward: 1 });
     expect(await rollouts('golden', [])).toMatchObject(resolved);

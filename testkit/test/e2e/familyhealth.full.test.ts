@@ -48,7 +48,7 @@ const GRADERS = [
   ...['swe-bench-live', 'swe-bench-pro', 'swe-lego', 'swe-rebench', 'swe-rebench-v2', 'swesmith-9b74ac0'],
 ];
 
-test('an instance of every family is found sound: gold resolves it, nothing does not', async () => {
+test('health finds an instance of every family sound', async () => {
   const { code, stderr, findings } = await examined('sound', [...rows.values()]);
   expect(code, stderr).toBe(0);
   expect(stderr).toContain(`${rows.size} of ${rows.size} instances are healthy`);
@@ -58,7 +58,7 @@ test('an instance of every family is found sound: gold resolves it, nothing does
   expect([...new Set(findings.map(({ grader }) => grader))].toSorted()).toEqual(GRADERS);
 });
 
-test('gold that does not mend an instance is found out in every family that has it in a column', async () => {
+test('health finds wrong gold in every family with a column of gold patches', async () => {
   const changed = [...rows.values()].flatMap((row) => {
     const [column] = ['patch', 'fix_patch'].filter((name) => typeof row[name] === 'string');
     // The patch of a SWE-smith row adds the bug, so its rows are not changed.

@@ -83,12 +83,12 @@ const untilFault = (server: ScriptedPolicy): Promise<void> =>
     )
     .toBe(true);
 
-test('echo is contiguous and trained on', async () => {
+test('with token echo a sample is contiguous and trained on', async () => {
   const sample = await rollout('echo', {});
   expect(sample).toMatchObject({ raises: null, masked: false, reward: 1, trainedTurns: 3 });
 });
 
-test('a template that strips thinking: a collector sees it, a trainer gets a named failure', async () => {
+test('a template that strips thinking gives a trainer a named failure, a collector a reward', async () => {
   const broken: Policy = { template: 'strips-thinking', think: true };
   expect(await rollout('text', broken)).toMatchObject({ raises: 'non-contiguous', reward: 1 });
   const refused = await rollout('strict', broken);
@@ -96,7 +96,7 @@ test('a template that strips thinking: a collector sees it, a trainer gets a nam
   expect(refused.text).toContain('policy_tokens');
 });
 
-test('no tokens at all are no sample: the same', async () => {
+test('missing tokens give a trainer a named failure, a collector a reward', async () => {
   expect(await rollout('text', { tokens: false })).toMatchObject({ raises: 'no trainable item', reward: 1 });
   const refused = await rollout('strict', { tokens: false });
   expect(refused).toMatchObject({ raises: 'data' });

@@ -29,7 +29,7 @@ async function golden(name: string, option: string) {
   return { ...ended, output, lines: await readLines<Line>(output) };
 }
 
-test('what is broken is found out once, named from then on, and left out when asked to be', async () => {
+test('a broken instance is found once, then named, and excluded on request', async () => {
   const health = await scene.swefarm`health --dataset ${dataset} --runtime docker --n-times 2`;
   expect(health.code, health.stderr).toBe(0);
   expect(health.stderr).toContain('1 of 2 instances are healthy');

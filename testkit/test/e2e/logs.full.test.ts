@@ -29,7 +29,7 @@ async function hostileRows(from: string, to: string): Promise<void> {
   await writeLines(to, rows);
 }
 
-test('64 rollouts keep their locks beside hostile logs', async () => {
+test('64 rollouts retain their locks while hostile logs are graded', async () => {
   await using redis = await startRedis();
   const scene = openScene({ SWEFARM_REDIS_URL: redis.url });
   const { folder } = scene;

@@ -109,7 +109,7 @@ function expectResolvedAlike(ours: Played, theirs: Played): void {
   expect(theirs.patch).toBe(ours.patch);
 }
 
-test('mini-swe-agent and mini send and get the same ids, if they speak by texts', async ({ skip }) => {
+test('with commands in texts, mini-swe-agent and mini send and get the same ids', async ({ skip }) => {
   await skipWithout(skip);
   const [ours, theirs] = await play('fenced', 'litellm_textbased');
   expectResolvedAlike(ours, theirs);
@@ -118,9 +118,7 @@ test('mini-swe-agent and mini send and get the same ids, if they speak by texts'
   expect(theirs.line.tokens).toEqual(ours.line.tokens);
 });
 
-test('by tool calls mini-swe-agent and mini differ in the tools, and in how they submit', async ({
-  skip,
-}) => {
+test('with tool calls, mini-swe-agent and mini differ in the tools and in the submit', async ({ skip }) => {
   await skipWithout(skip);
   const [ours, theirs] = await play('tool', 'litellm');
   expectResolvedAlike(ours, theirs);
@@ -129,7 +127,7 @@ test('by tool calls mini-swe-agent and mini differ in the tools, and in how they
   );
   const before = ({ trajectory }: Played) => trajectory.messages.slice(0, -1);
   expect(before(theirs)).toEqual(before(ours));
-  // The tools stand in the first prompt, and the last answer submits.
+  // The first prompt has the tools, and the last answer submits.
   const partsOf = ({ trajectory: { turns } }: Played) =>
     turns.map(({ tokens }, at) => [
       at === 0 ? null : tokens?.prompt_suffix,

@@ -1,6 +1,6 @@
 """
-Plays single rollouts for a test: onebyone.py ROW.json QUICK_URL SLOW_URL. Prints index, reward, version and whether the tokens are there
-of two rollouts that are played at once, and the id of a third one that is cancelled while its agent works.
+Plays single rollouts for a test: onebyone.py ROW.json QUICK_URL SLOW_URL. Prints index, reward, version and the presence of tokens of two
+concurrent rollouts, and the id of a third one that is cancelled while its agent works.
 """
 
 import asyncio

@@ -28,7 +28,7 @@ const FAULTS: [string, FaultRuleInput, number][] = [
   ['silence', { kind: 'silence', times: 1 }, 1],
 ];
 const FURTHER = FAULTS.reduce((sum, [, , requests]) => sum + requests, 0);
-/** The stump and the aborted answer: the rest is sampled after what arrived of them. */
+/** The cut answer and the aborted answer: the rest is sampled after the part that arrived. */
 const PARTS = 2;
 /** Longer than an answer takes on a busy machine. */
 const SILENCE_SECONDS = '25';
@@ -132,7 +132,7 @@ test('a full context ends every agent that does not condense, and its tree is gr
   }
 });
 
-test('an agent that repeats one command for ever is ended by the endpoint', async ({ skip }) => {
+test('the endpoint ends an agent that repeats one command for ever', async ({ skip }) => {
   if (agents.length === 0) skip(missing.join('; '));
   const limit = 15;
   const policy = script(...solved(), { command: 'ls', thought: 'Again.' });

@@ -76,7 +76,7 @@ const CONDENSING: Record<string, { asks: string; window: number; tokens: number;
 };
 const FILLING = 10;
 
-test('an agent that condenses its history goes on in a line of its own', async ({ skip }) => {
+test('an agent that condenses its history continues in another line', async ({ skip }) => {
   if (installed.length === 0) skip('no agent is installed');
   const filling = (tokens: number): TurnInput[] =>
     Array.from({ length: FILLING }, (_, index) => ({
@@ -144,7 +144,7 @@ const STARTING: Record<
   },
 };
 
-test('a sub-agent is a line of its own, whose turns are those of its script', async ({ skip }) => {
+test('a sub-agent has its own line with the turns of its script', async ({ skip }) => {
   if (installed.length === 0) skip('no agent is installed');
   const sub: TurnInput[] = [{ command: `touch ${FILE}` }, { submit: 'The file exists.' }];
   const scriptFor = (agent: string): ScriptInput => {

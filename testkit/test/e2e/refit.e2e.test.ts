@@ -9,7 +9,7 @@ import { openScene } from './scene.ts';
 const ROLLOUTS = 4;
 const TURNS = 25;
 
-test('rollouts wait for new weights without patience, and go on where they were', async () => {
+test('rollouts wait for new weights without using up patience, and continue', async () => {
   await using redis = await startRedis();
   await using policy = await startScriptedPolicy({
     script: conversation([{ think: 'Well.', command: 'pwd', repeat: TURNS - 1 }, { submit: true }]),

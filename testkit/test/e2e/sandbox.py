@@ -1,6 +1,6 @@
 """
-Drives sandboxes by the package `swefarm` while the test around it breaks the farm: sandbox.py ROW.json. Prints the name of each fault
-that it waits for, and ends with 0 when every call ended as promised.
+Drives sandboxes with the package `swefarm` while the test causes faults: sandbox.py ROW.json. Prints the name of each fault that it waits
+for, and exits with 0 when every call ended as documented.
 """
 
 import json
@@ -93,7 +93,7 @@ with Sandbox.open(ROW, agent={"time_limit": 30}) as box:
     assert box.submit().result == verdict.result
     assert raised(SandboxEnded, lambda: box.run("true")).end == "submitted"
 
-# A lease that nobody renews, and a sandbox that is given up.
+# A lease without heartbeats, and a sandbox that is closed without a submit.
 silent = Sandbox.open(ROW, lease_s=2)
 hearts.forget(silent.session_id)
 time.sleep(5)
@@ -103,7 +103,7 @@ with Sandbox.open(ROW) as given_up:
 assert raised(SandboxEnded, lambda: given_up.run("true")).end == "closed"
 assert raised(FarmRefusal, lambda: Sandbox.open(instance_id="none")).code == "instance_unknown"
 
-# The clock of all time stops while the loop says so.
+# With the clock `wall`, a pause stops the time limit.
 with Sandbox.open(ROW, clock="wall", agent={"time_limit": 6}) as paused:
     paused.pause()
     time.sleep(8)
@@ -111,7 +111,7 @@ with Sandbox.open(ROW, clock="wall", agent={"time_limit": 6}) as paused:
     time.sleep(8)
     assert raised(SandboxEnded, lambda: paused.run("true")).end == "time_limit"
 
-# The worker dies with the sandbox.
+# The worker of the sandbox dies.
 lost = Sandbox.open(ROW)
 threading.Timer(1.0, fault, ["worker"]).start()
 assert raised(SandboxLost, lambda: lost.run("sleep 600")).end == "failed"

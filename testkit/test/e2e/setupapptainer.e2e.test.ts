@@ -87,7 +87,7 @@ if (present) {
     expect(await output(name)).toEqual({ code: 12, lines: [expect.stringMatching(line)] });
   });
 
-  test('installs once, however many jobs of the node ask, and is quiet from then on', async () => {
+  test('concurrent jobs of a node install it once, and later calls print nothing', async () => {
     const both = await Promise.all(['one', 'other'].map(output));
     expect(both.map(({ code }) => code)).toEqual([0, 0]);
     expect(both.flatMap(({ lines }) => lines)).toEqual(['setup-apptainer on n1: apptainer was installed']);

@@ -109,7 +109,7 @@ test('with too little memory, and without Apptainer', async () => {
   expect(await node({ ...memory, SWEFARM_RUNTIME: 'apptainer' })).toEqual(refusal(line));
 });
 
-test('with settings that cannot be read, a local disk that is none, and nobody to lead', async () => {
+test('with unreadable settings, an unusable local disk, or no leader', async () => {
   const of = async (env: Record<string, string>, line: RegExp) =>
     expect(await job(env)).toEqual(refusal(line));
   await of(

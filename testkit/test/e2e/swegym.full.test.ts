@@ -53,7 +53,7 @@ describe('dask, moto, pydantic and mypy as SWE-Gym grades them', () => {
     );
   });
 
-  test('nothing resolves none', async () => {
+  test('an empty patch resolves none', async () => {
     expect(await evaluate('noop')).toMatchObject(each({ resolved: false }));
   });
 

@@ -16,7 +16,7 @@ describe("an example in SWE-smith's form, with its branch in the image and witho
     await writeLines(run.dataset, rows);
   });
 
-  test('gold resolves it, nothing does not', async () => {
+  test('gold resolves it, an empty patch does not', async () => {
     const golden = await smithRollouts(run, 'golden');
     expect(golden).toMatchObject(
       rows.map(() => ({

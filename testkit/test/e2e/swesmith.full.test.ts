@@ -64,7 +64,7 @@ describe.each(CASES)("%s in SWE-smith's form, on %s", (name, runtime) => {
     return await smithRollouts(run, 'patch', ['--patches', path], { name });
   };
 
-  test('gold resolves each, nothing none', async () => {
+  test('gold resolves each, an empty patch none', async () => {
     const clean = { grader: 'swesmith-9b74ac0', parser, trust: { level: 'clean', reasons: [] } };
     expect(await smithRollouts(run, 'golden')).toMatchObject(
       each({ resolved: true, reward: 1, report: clean }),
@@ -72,7 +72,7 @@ describe.each(CASES)("%s in SWE-smith's form, on %s", (name, runtime) => {
     expect(await smithRollouts(run, 'noop')).toMatchObject(each({ resolved: false, reward: 0 }));
   });
 
-  test('a patch of something else resolves none, a broken one does not apply', async () => {
+  test('an unrelated patch resolves none, and a broken patch does not apply', async () => {
     const other = await handedIn('other', NEW_FILE);
     expect(other).toMatchObject(each({ outcome: 'judged', resolved: false, reward: 0 }));
     const broken = await handedIn('broken', misfit(file));
@@ -97,7 +97,7 @@ describe.each(CASES)("%s in SWE-smith's form, on %s", (name, runtime) => {
   });
 });
 
-test('a bug that cannot be made is the fault of the instance, and no verdict', async () => {
+test('a bug patch that does not apply is a failure of the instance, without verdict', async () => {
   const [row] = await smithParse(join(scene.folder, 'unmade'), 'rootfs', ['absent']);
   const unmade = [{ ...row, patch: misfit('parse.py') }];
   const dataset = await writeLines(join(scene.folder, 'unmade.jsonl'), unmade);

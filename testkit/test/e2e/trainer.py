@@ -1,6 +1,6 @@
 """
-A trainer for tests: trainer.py ROWS.json POLICY_URL OUT KEY LEASE_S [MOST]. Appends each sample to OUT as it consumes the group, and goes
-on behind the last group in OUT. Stops to consume after MOST groups without leaving the loop, so that it can be killed there.
+A trainer for tests: trainer.py ROWS.json POLICY_URL OUT KEY LEASE_S [MOST]. Appends each sample to OUT as it consumes the group, and
+continues after the last group in OUT. After MOST groups it stops to consume without leaving the loop, so that the test can kill it there.
 """
 
 import json

@@ -94,7 +94,7 @@ async function expectWhole(farm: Farm, run: RunRecord, rollouts: number): Promis
   return new Set(results.map(({ result }) => result.worker));
 }
 
-test('half of the workers before, half after: 64 rollouts, 64 results, no crash', async () => {
+test('workers of both versions give 64 rollouts one result each, without a crash', async () => {
   const { farm, old, start } = await fleet();
   await Promise.all([start(old, 'old-1'), start(old, 'old-2'), start(OURS, 'new-1'), start(OURS, 'new-2')]);
   const run = await submit(farm, 64);
@@ -106,7 +106,7 @@ test('half of the workers before, half after: 64 rollouts, 64 results, no crash'
   expect(new Set(alive.map(({ software_version }) => software_version)).size).toBe(2);
 });
 
-test('an upgrade in the middle of a run, and a roll-back in the middle of the next', async () => {
+test('an upgrade during a run and a rollback during the next one lose no rollout', async () => {
   const { farm, old, start, drain } = await fleet();
   const before = [await start(old, 'old-1'), await start(old, 'old-2')];
   const first = await submit(farm, 64);

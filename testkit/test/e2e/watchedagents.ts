@@ -1,6 +1,6 @@
 /**
- * Watches, from this machine and as root, the sandboxes of one worker in which agents work that come as programs: when a program starts
- * and first asks, what its processes use, and what must be gone when the worker has stopped.
+ * Watches the sandboxes of one worker in which external agents work, from this machine and as root: the time from the start of a program
+ * to its first request, the resources of its processes, and what must be removed when the worker has stopped.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
@@ -11,7 +11,7 @@ const EVERY_MS = 200;
 const TICKS = 100;
 /** A connection in /proc/PID/net/tcp between two ports of 127.0.0.1: to the endpoint, because the sandbox has no other server. */
 const CONNECTED = /: 0100007F:[0-9A-F]{4} 0100007F:[0-9A-F]{4} 01 /;
-/** Where the bundle of an agent is mounted in its sandbox. */
+/** Mount point of an agent's bundle in its sandbox. */
 const BUNDLE = /\/opt\/swefarm\/agents\/([^/ ]+)/;
 
 /**
@@ -36,7 +36,7 @@ export type Watched = Disposable & {
   used(agent: string): Used;
   /** Number of programs that have asked the endpoint so far. */
   asking(): number;
-  /** Returns what there is of the worker and its sandboxes: processes, mounts, sockets and control groups. */
+  /** Returns the existing processes, mounts, sockets and control groups of the worker and its sandboxes. */
   left(): string[];
 };
 
@@ -50,7 +50,7 @@ export function watchAgents(folder: string, worker: string): Watched {
   const look = (): void => {
     for (const [namespace, pids] of processesByNamespace()) {
       const known = sandboxes.get(namespace);
-      // The number of a namespace is given again after its end, so a sandbox ends with its mark.
+      // The kernel reuses the number of a namespace, so a sandbox ends when its mark disappears.
       const mounts = read(pids[0], 'mountinfo');
       const [, container] = /\/containers\/([0-9a-f]{64})\//.exec(mounts) ?? [];
       if (container && !containers.has(container)) containers.set(container, workerOf(container) === worker);

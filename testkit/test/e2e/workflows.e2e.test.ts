@@ -116,7 +116,7 @@ test('the page has four sections with commands', () => {
   );
 });
 
-test('1: two temperatures are two runs, and the fine-tuning set keeps its rules of size', async () => {
+test('1: two temperatures are two runs, and the fine-tuning set follows its size rules', async () => {
   const output = await follow('1');
   for (const [tag, temperature] of [
     ['t05', 0.5],
@@ -164,7 +164,7 @@ test("2: an expert's trajectories are evaluated again, and only resolved ones be
   }
 });
 
-test('3: no instance is on both sides of a verifier set, and the trained side is even', async () => {
+test('3: the parts of a verifier set share no instance, and its training part is balanced', async () => {
   const output = await follow('3');
   const [train, val] = [await linesOf('verifier.train.jsonl'), await linesOf('verifier.val.jsonl')];
   const idsOf = (rows: Row[]) => [...new Set(rows.map(({ instance_id }) => instance_id))];
@@ -175,7 +175,7 @@ test('3: no instance is on both sides of a verifier set, and the trained side is
   expect(val.map(({ success }) => success).toSorted()).toEqual([0, 0, 0, 0, 1, 1, 1, 1]);
 });
 
-test('4: pass@k, best@k and the gap are those counted by hand', async () => {
+test('4: pass@k, best@k and the gap equal the values counted by hand', async () => {
   await follow('4');
   const report = JSON.parse(await readFile(join(folder, 'k4.report.json'), 'utf8'));
   // Flask: the verifier rates the only good rollout highest. Requests: it rates a bad one above two good ones. Pylint: none is good.

@@ -26,7 +26,7 @@ clusterForAll(programs, { nodes: 2, turns: 8 }, async (opened) => {
   values = await cluster.values('farm');
 });
 
-test('the API server takes the chart, strictly, and installs it', async () => {
+test('the API server validates the chart strictly and installs it', async () => {
   const version = ['--kube-version', 'v1.33.13'];
   const manifest = await cluster.helm('template', 'farm', 'helm/swefarm', ...values, ...version);
   expect(await cluster.dryRun(manifest)).toContain(
@@ -40,7 +40,7 @@ test('64 rollouts under faults have one result and artifact each, without the AP
   done = await survive(cluster, policy, values);
 });
 
-test('ready fails while Redis is away and comes back with it; nobody is started again for it', async () => {
+test('readiness follows Redis, and no pod restarts because of Redis', async () => {
   await cluster.kubectl('uncordon', 'node2');
   await untilWorkers(cluster, 2);
   const restarts = async () =>
@@ -53,7 +53,7 @@ test('ready fails while Redis is away and comes back with it; nobody is started 
   expect(await restarts()).toEqual(before);
 });
 
-test('ready follows the runtime; alive fails for a stuck worker, which is restarted', async () => {
+test('readiness follows the runtime; a stuck worker fails liveness and is restarted', async () => {
   const [first = '', second = ''] = await workerPods(cluster);
   const restartsOf = async (pod: string) =>
     (await workerStates(cluster)).find(({ metadata }) => `pod/${metadata.name}` === pod)?.status

@@ -106,7 +106,7 @@ test('from 0 workers to two and back to 0 without a lost rollout', async () => {
   expect(Math.max(...scaler.requests.map(({ replicas }) => replicas))).toBe(2);
 });
 
-test('a gateway that is away is no answer, and nothing is scaled by it', async () => {
+test('without an answer of the gateway nothing is scaled', async () => {
   const scaler = standInScaler(resource('ScaledObject', 'farm-swefarm-worker'), cluster, prometheus);
   expect(await scaler.look()).toBe(0);
   await cluster.kubectl('scale', 'deployment/farm-swefarm-gateway', '--replicas=0');

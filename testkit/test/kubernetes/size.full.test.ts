@@ -39,7 +39,7 @@ clusterForAll(programs, { nodes: 1, turns: 1 }, async (opened) => {
 
 type Group = { targets: string[]; labels: { role: string; node?: string } };
 
-test('each node has one worker; what each fake one would tell Redis makes it a target of /sd', async () => {
+test('each node has one worker, and /sd lists the workers of fake nodes', async () => {
   const pods = await workerStates(cluster);
   expect(pods).toHaveLength(NODES + 1);
   expect(new Set(pods.map(({ spec }) => spec.nodeName)).size).toBe(NODES + 1);
@@ -71,7 +71,7 @@ test('each node has one worker; what each fake one would tell Redis makes it a t
   expect(sd).toBeLessThan(5_000);
 });
 
-test('32 rollouts: the API server is asked nothing for any of them', async () => {
+test('32 rollouts cause no request to the API server', async () => {
   // The effects of the installation have ended when the namespace does not change for some time.
   let changes = -1;
   await until(
