@@ -1,7 +1,7 @@
 /** Tests the Python client against a real gateway, worker and scripted policy, including a killed trainer and one that stays away. */
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { text as read } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { readLines } from '../../src/lines.ts';
 import { conversation, loadScript, running } from '../../src/policy/script.ts';
@@ -11,26 +11,32 @@ import { EXAMPLE_ID } from './scripts.ts';
 
 type Consumed = { rollout: string; reward: number | null; sampled: number; end: string };
 
-test('the first code of docs/python.md runs unchanged and receives a mixed group', async () => {
+test.each([
+  { page: 'docs/python.md', lines: 32, printed: 'mixed \\[[01](\\.0)?, [01](\\.0)?\\]$' },
+  { page: 'README.md', lines: 11, printed: '\\[1(\\.0)?, 0(\\.0)?, .*\\] \\[.*\\]$' },
+])('the first code of $page runs unchanged and receives a mixed group', async ({ page, lines, printed }) => {
   await using stack = new AsyncDisposableStack();
   const { folder, row, python } = await startFarm(stack);
   const examples = loadScript(join(ROOT, 'examples/policy/examples.yaml'));
   const parse = examples.conversations.find(({ name }) => name?.startsWith('parse'));
   if (!parse) throw new Error('no conversation of the example');
   const policy = stack.use(await startScriptedPolicy({ script: { conversations: [parse] } }));
-  await writeFile(join(folder, 'rows.jsonl'), `${JSON.stringify(row)}\n`);
-  const page = await readFile(join(ROOT, 'docs/python.md'), 'utf8');
-  const code = /```python\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
-  expect(code.split('\n').length).toBeLessThan(32);
-  const child = python(['-c', code], { POLICY_URL: policy.url });
-  const [printed, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  const dataset = join(folder, '.swefarm/demo/dataset/instances.jsonl');
+  await mkdir(dirname(dataset), { recursive: true });
+  for (const file of [dataset, join(folder, 'rows.jsonl')]) await writeFile(file, `${JSON.stringify(row)}\n`);
+  const text = await readFile(join(ROOT, page), 'utf8');
+  const code = /```python\n([\s\S]*?)```/.exec(text)?.[1] ?? '';
+  expect(code.split('\n').length).toBeLessThanOrEqual(lines);
+  const child = python(['-c', code.replace('http://localhost:8000/v1', policy.url)], {
+    POLICY_URL: policy.url,
+    // The code of README.md starts a farm of its own.
+    SWEFARM_RUNTIME: 'rootfs',
+    SWEFARM_STATE_DIR: join(folder, 'state'),
+  });
+  const [output, errors] = await Promise.all([read(child.stdout), read(child.stderr)]);
   expect(errors).toBe('');
-  expect(printed.trim().split('\n')).toEqual(
-    [0, 1].map((step) =>
-      expect.stringMatching(
-        new RegExp(`^${step} ${EXAMPLE_ID} mixed \\[(1|1\\.0|0|0\\.0), (1|1\\.0|0|0\\.0)\\]$`),
-      ),
-    ),
+  expect(output.trim().split('\n')).toEqual(
+    [0, 1].map((step) => expect.stringMatching(new RegExp(`^${step} ${EXAMPLE_ID} ${printed}`))),
   );
 });
 
@@ -41,7 +47,7 @@ test('coroutines play and cancel single rollouts', async () => {
   const quick = stack.use(await startScriptedPolicy({ script: conversation(running('true')) }));
   const slow = stack.use(await startScriptedPolicy({ script: conversation(running('sleep 600')) }));
   const child = python([join(import.meta.dirname, 'onebyone.py'), 'row.json', quick.url, slow.url]);
-  const [printed, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  const [printed, errors] = await Promise.all([read(child.stdout), read(child.stderr)]);
   expect(errors).toBe('');
   const { played, cancelled } = JSON.parse(printed) as { played: unknown; cancelled: string };
   expect(played).toEqual([0, 1].map((index) => [index, 0, 'step-7', true]));
@@ -65,9 +71,9 @@ test('a restarted trainer gets each sample once, and a lost one frees the farm',
     .poll(() => readLines(join(folder, 'once.jsonl')).catch(() => []), { timeout: 120_000 })
     .toHaveLength(2);
   first.kill('SIGKILL');
-  await text(first.stdout);
+  await read(first.stdout);
   const second = consume(quick.url, 'once.jsonl', 'step-1', '60');
-  expect(await text(second.stderr)).toBe('');
+  expect(await read(second.stderr)).toBe('');
   const samples = await readLines<Consumed>(join(folder, 'once.jsonl'));
   const runs = new Set(samples.map(({ rollout }) => rollout.split('.')[0]));
   const [run = ''] = runs;
@@ -103,5 +109,5 @@ test('a restarted trainer gets each sample once, and a lost one frees the farm',
   };
   await expect.poll(all, { timeout: 60_000 }).toEqual([0, 0, 6]);
   back.kill('SIGKILL');
-  expect(await text(back.stderr)).toMatch(/the lease of run \S+ expired: 3 groups are played again/);
+  expect(await read(back.stderr)).toMatch(/the lease of run \S+ expired: 3 groups are played again/);
 });
