@@ -61,7 +61,7 @@ trap stop TERM INT
 
 need=$(($(du -sk "$home/bin/node" | cut -f 1) * 2))
 free=$(df -Pk "$mine" | awk 'NR == 2 { print $4 }')
-[ "${free:-0}" -gt "$need" ] || fail "$root has ${free:-0} KiB free, the farm wants $need: set SWEFARM_SLURM_LOCAL to a larger disk"
+[ "${free:-0}" -gt "$need" ] || fail "$root has ${free:-0} KiB free, the farm needs $need: set SWEFARM_SLURM_LOCAL to a larger disk"
 cp -r "$home/." "$mine/bundle" || fail "the bundle could not be copied from $home to $mine"
 
 # --- Resources of the job on this node
@@ -70,9 +70,9 @@ mib=${SLURM_MEM_PER_NODE:-0}
 [ "$mib" != 0 ] || mib=$(($(awk '/^MemTotal/ { print $2 }' /proc/meminfo) / 1024))
 own=${SWEFARM_SLURM_RESERVE_MIB:-768}
 if [ -z "${SWEFARM_CONCURRENCY:-}" ] && [ -z "${SWEFARM_NODE_MEMORY_BYTES:-}" ] && [ $((mib - own)) -lt 2048 ]; then
-  fail "too little memory: the job has $mib MiB here, the worker takes $own and a rollout 2048: give --mem, or set SWEFARM_CONCURRENCY"
+  fail "too little memory: the job has $mib MiB here, the worker needs $own and a rollout 2048: set --mem, or SWEFARM_CONCURRENCY"
 fi
-[ $((mib - own)) -gt 256 ] || fail "too little memory: the job has $mib MiB here, the worker alone takes $own: give --mem"
+[ $((mib - own)) -gt 256 ] || fail "too little memory: the job has $mib MiB here, the worker alone needs $own: set --mem"
 export SWEFARM_NODE_CPUS=${SWEFARM_NODE_CPUS:-${SLURM_CPUS_ON_NODE:-1}}
 export SWEFARM_NODE_MEMORY_BYTES=${SWEFARM_NODE_MEMORY_BYTES:-$(((mib - own) * 1048576))}
 export TMPDIR=$mine/tmp SWEFARM_SCRATCH_DIR=$mine/scratch SWEFARM_STATE_DIR=$mine/state
@@ -121,7 +121,7 @@ unmoved() { # stops when the first node has not changed the state file for long:
   now=$(cat "$state" 2>/dev/null)
   if [ "$now" = "$last" ]; then still=$((still + 2)); else still=0 last=$now; fi
   if [ "$still" -ge "${SWEFARM_SLURM_ORPHAN_SECONDS:-120}" ] && [ -z "$stopping" ]; then
-    say "no word from the first node for $still s; draining"
+    say "the first node has not changed the state file for $still s; draining"
     stop
   fi
 }

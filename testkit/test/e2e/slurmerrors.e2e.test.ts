@@ -103,7 +103,7 @@ test('with too little memory, and without Apptainer', async () => {
   await mkdir(join(farm, 'jobs'), { recursive: true });
   await writeFile(join(farm, 'jobs/7'), '0 run 1\n');
   const little = await node({ SWEFARM_SLURM_DIR: farm, SLURM_MEM_PER_NODE: '1500' });
-  expect(little).toEqual(refusal(/too little memory: the job has 1500 MiB here, .* give --mem/));
+  expect(little).toEqual(refusal(/too little memory: the job has 1500 MiB here, .* set --mem/));
   const memory = { SWEFARM_SLURM_DIR: farm, SLURM_MEM_PER_NODE: '6000' };
   const line = /there is no apptainer or singularity, and only root can install it: ask for it/;
   expect(await node({ ...memory, SWEFARM_RUNTIME: 'apptainer' })).toEqual(refusal(line));
