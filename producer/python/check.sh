@@ -36,7 +36,7 @@ done
 [ -x "$tools/bin/mypy" ] || { python3 -m venv "$tools" && "$tools/bin/pip" install -q mypy pyright ruff numpy; }
 cd "$here"
 PYTHONPATH=.:tests PYTHONDONTWRITEBYTECODE=1 "$tools/bin/python" -m unittest -q with_numpy
-"$tools/bin/ruff" check -q swefarm
+"$tools/bin/ruff" check -q swefarm swefarm_env
 for version in 3.10 3.13; do
   "$tools/bin/mypy" --python-version "$version" swefarm/*.py swefarm/trainers/*.py
 done

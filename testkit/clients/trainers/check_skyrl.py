@@ -8,7 +8,7 @@ from typing import Any
 
 import bench
 import numpy as np
-from bench import contract, test_trainers
+from bench import contract, drives
 from skyrl.backends.skyrl_train.utils.ppo_utils import compute_advantages_and_returns
 from skyrl.train.dataset.preprocess import convert_prompts_responses_to_batch_tensors
 from skyrl.train.generators.base import GeneratorInterface
@@ -36,7 +36,7 @@ class Generator(ours.FarmGenerator, GeneratorInterface):
 
 def drive(farm: Any, name: str) -> list[contract.Trained]:
     limits = {"max_prompt": 16, "max_response": 64}
-    generator = Generator(test_trainers.run_at(farm, name), Client(), test_trainers.TOKENIZER, model="m", rows=test_trainers.ROWS, **limits)
+    generator = Generator(drives.run_at(farm, name), Client(), drives.TOKENIZER, model="m", rows=drives.ROWS, **limits)
     rows = [
         {"prompt": [{"role": "user", "content": "Fix it."}], "env_class": None, "env_extras": {"instance_id": one}, "uid": str(number)}
         for number, one in enumerate(contract.INSTANCES)

@@ -7,37 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.abc
-import importlib.machinery
 import itertools
 import sys
 import types
 from typing import Any, Iterator
 
 import bench
-from bench import contract, test_trainers
+from bench import contract, drives
 
 
-class Anything(types.ModuleType):
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return type(name, (), {}) if name[0].isupper() else lambda *_, **__: None
-
-
-class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        absent = name.split(".")[0] in ("sglang", "sglang_router", "wandb")
-        return importlib.machinery.ModuleSpec(name, self, is_package=True) if absent else None
-
-    def create_module(self, spec: Any) -> Anything:
-        return Anything(spec.name)
-
-    def exec_module(self, module: Any) -> None:
-        pass
-
-
-sys.meta_path.append(StandIns())
+bench.stand_in("sglang", "sglang_router", "wandb")
 sys.path.insert(0, sys.argv[1])
 from slime.observability.rollout_data_utils import validate_rollout_id_annotated  # noqa: E402
 from slime.ray.rollout import RolloutManager  # noqa: E402
@@ -65,7 +44,7 @@ manager = getattr(RolloutManager, "__ray_metadata__", types.SimpleNamespace(modi
 
 
 def drive(farm: Any, name: str) -> list[contract.Trained]:
-    given = vars(test_trainers.slime_args(farm, name))
+    given = vars(drives.slime_args(farm, name))
     modes = dict.fromkeys(("partial_rollout", "mask_offpolicy_in_partial_rollout", "group_rm", "use_rollout_routing_replay"), False)
     estimator = {"advantage_estimator": "grpo", "rewards_normalization": True, "grpo_std_normalization": True, "reward_key": None}
     sizes = {"n_samples_per_prompt": contract.N, "rollout_batch_size": 2, "rollout_top_p": 1.0}
@@ -88,7 +67,7 @@ def drive(farm: Any, name: str) -> list[contract.Trained]:
     if keeps != [any(value for value in data["rewards"][at : at + contract.N]) for at in (0, contract.N)]:
         raise SystemExit(f"broken: {farm.fault}: the filter keeps {keeps}")
     return [
-        contract.Trained(tokens[-length:], mask, log_probs, advantage, test_trainers.steps(one.weight_versions))
+        contract.Trained(tokens[-length:], mask, log_probs, advantage, drives.steps(one.weight_versions))
         for one, tokens, length, mask, log_probs, advantage in zip(
             samples,
             *(data[key] for key in ("tokens", "response_lengths", "loss_masks", "rollout_log_probs", "rewards")),

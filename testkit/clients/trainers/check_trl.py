@@ -8,7 +8,7 @@ from typing import Any
 
 import bench
 import trl.trainer.grpo_trainer as grpo
-from bench import contract, test_trainers
+from bench import contract, drives
 from datasets import Dataset
 from swefarm.trainers import trl as ours
 from trl import GRPOConfig, GRPOTrainer
@@ -50,9 +50,9 @@ def drive(farm: Any, name: str) -> list[contract.Trained]:
         model=MODEL,
         reward_funcs=ours.reward,
         args=args,
-        train_dataset=Dataset.from_list(ours.prompts(test_trainers.ROWS)),
+        train_dataset=Dataset.from_list(ours.prompts(drives.ROWS)),
         processing_class=TOKENIZER,
-        rollout_func=ours.rollout_func(test_trainers.run_at(farm, name), rows=test_trainers.ROWS),
+        rollout_func=ours.rollout_func(drives.run_at(farm, name), rows=drives.ROWS),
     )
     before = MODEL.model.layers[0].mlp.up_proj.weight.detach().clone()
     trainer.train()

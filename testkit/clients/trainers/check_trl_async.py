@@ -15,7 +15,7 @@ from typing import Any
 import bench
 import torch
 import trl.experimental.async_grpo.async_grpo_trainer as asynchronous
-from bench import contract, test_trainers
+from bench import contract, drives
 from datasets import Dataset
 from scriptedfarm import PROMPT, ScriptedFarm
 from swefarm.trainers import trl as ours
@@ -68,8 +68,8 @@ class Transfer:
 
 def worker_of(farm: Any, name: str) -> ours.FarmWorker:
     urls = ["http://10.0.0.1:8000/v1"]
-    run = test_trainers.run_at(farm, name)
-    return ours.FarmWorker(run, test_trainers.ROWS, n=contract.N, model=lambda v: f"lora-v{v}", policy_urls=urls, in_flight=2, seed=0)
+    run = drives.run_at(farm, name)
+    return ours.FarmWorker(run, drives.ROWS, n=contract.N, model=lambda v: f"lora-v{v}", policy_urls=urls, in_flight=2, seed=0)
 
 
 def drive(farm: Any, name: str) -> list[contract.Trained]:
@@ -77,7 +77,7 @@ def drive(farm: Any, name: str) -> list[contract.Trained]:
     worker = worker_of(farm, name)
 
     async def play() -> list[Any]:
-        return list(await asyncio.gather(*(worker._group(number, row) for number, row in enumerate(test_trainers.ROWS))))
+        return list(await asyncio.gather(*(worker._group(number, row) for number, row in enumerate(drives.ROWS))))
 
     for group in asyncio.run(play()):
         worker._deliver(group)
@@ -103,7 +103,7 @@ def check_training(test: unittest.TestCase) -> None:
         trainer = AsyncGRPOTrainer(
             model=FOLDER,
             args=AsyncGRPOConfig(output_dir=FOLDER, **sizes, **sync, **quiet, **plain),
-            train_dataset=Dataset.from_list(ours.prompts(test_trainers.ROWS)),
+            train_dataset=Dataset.from_list(ours.prompts(drives.ROWS)),
             processing_class=TOKENIZER,
             rollout_worker=worker,
             weight_transfer=ours.FarmTransfer(transfer, worker),

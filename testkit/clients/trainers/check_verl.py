@@ -16,7 +16,7 @@ import bench
 import numpy as np
 import torch
 import verl.trainer.ppo.v1.agent_loop_tq as queue
-from bench import contract, test_trainers
+from bench import contract, drives
 from verl.trainer.ppo.core_algos import get_adv_estimator_fn
 
 importlib.import_module("swefarm.trainers.verl.advantage")
@@ -50,7 +50,7 @@ def put(answers: list[Any]) -> list[Any]:
 
 
 def drive(farm: Any, name: str) -> list[contract.Trained]:
-    rows = put(test_trainers.play_verl(loop.SwefarmLoop, farm, True))
+    rows = put(drives.play_verl(loop.SwefarmLoop, farm, True))
     if not rows:
         return []
     for _, _, tags in rows:

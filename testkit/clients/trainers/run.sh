@@ -1,9 +1,15 @@
 #!/usr/bin/env bash
-# Tests the adapters with the trainers' own classes. usage: run.sh VENV [CHECKOUT OF SLIME]
-# No package index has slime. Without a checkout (git clone https://github.com/THUDM/slime, 0.3.1) its test is skipped with a message.
+# Tests the adapters with the trainers' own classes. usage: run.sh VENV [CHECKOUT...]
+# No package index has slime (THUDM/slime, 0.3.1) and prime-rl (PrimeIntellect-ai/prime-rl). Without a checkout, slime's test is
+# skipped with a message, and verifiers' own code reads the traces of prime-rl's test.
 set -uo pipefail
 venv=$(realpath -m "$1")
-slime=$(realpath -m "${2:-none}")
+slime=
+prime=
+for checkout in "${@:2}"; do
+  if [ -e "$checkout/slime" ]; then slime=$(realpath "$checkout"); fi
+  if [ -e "$checkout/src/prime_rl" ]; then prime=$(realpath "$checkout"); fi
+done
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 bash setup.sh "$venv" || exit 1
 log=$(mktemp)
@@ -18,9 +24,10 @@ check() { # check FILE [ARGUMENT]: runs one test; prints its result, or the end 
   fi
 }
 for name in trl trl_async skyrl verl; do check "check_$name.py"; done
-if [ -e "$slime/slime" ]; then
+check check_verifiers.py ${prime:+"$prime"}
+if [ -n "$slime" ]; then
   check check_slime.py "$slime"
 else
-  echo 'left out: slime (pass a checkout as the second argument)'
+  echo 'left out: slime (pass a checkout)'
 fi
 exit "$failed"

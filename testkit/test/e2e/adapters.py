@@ -11,7 +11,7 @@ import types
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "producer" / "python" / "tests"))
-import test_trainers as stand_ins  # noqa: E402
+import drives as stand_ins  # noqa: E402
 
 from swefarm import Farm  # noqa: E402
 from swefarm.trainers import slime, trl  # noqa: E402

@@ -7,10 +7,10 @@ import json
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Coroutine, Iterable, Mapping, Optional, Sequence, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Coroutine, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
 
 from ..farm import Farm
-from ..sample import Failure, Sample
+from ..sample import Failure, Sample, Turn
 
 if TYPE_CHECKING:
     from ..run import Run
@@ -106,6 +106,15 @@ def fitted(sample: Sample, max_prompt: int, max_response: int, overlong: str, to
     if not fit.response_ids:
         fit = replace(fit, response_ids=[token], turns=(), spans=())
     return fit if fit.prompt_ids else replace(fit, prompt_ids=[token])
+
+
+def turns_of(sample: Sample) -> "Iterator[tuple[list[int], list[int], list[float], Turn]]":
+    """Yields for each turn the tokens that it was told since the one before, and the ids and log-probabilities that it sampled."""
+    told, end = list(sample.prompt_ids), 0
+    for turn in sample.turns:
+        told.extend(sample.response_ids[end : turn.start])
+        yield told, list(sample.response_ids[turn.start : turn.stop]), list(turn.log_probs), turn
+        told, end = [], turn.stop
 
 
 def is_overlong(sample: Sample) -> bool:

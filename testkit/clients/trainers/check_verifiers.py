@@ -1,0 +1,96 @@
+"""
+swefarm_env inside verifiers' own loaders, EnvServer and EnvClient over ZMQ, as prime-rl's orchestrator asks it. With a checkout of prime-rl
+(PrimeIntellect-ai/prime-rl), which is in no package index, its own GRPO and masks read the traces: check_verifiers.py [CHECKOUT]. CPU, no
+engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import bench
+import verifiers.v1 as vf
+from bench import contract, drives
+from verifiers.v1.serve import EnvClient, EnvServer
+from verifiers.v1.utils.loaders import load_taskset, resolve_env_config
+
+FOLDER = Path(tempfile.mkdtemp(prefix="swefarm-verifiers-"))
+ROWS = FOLDER / "rows.jsonl"
+ROWS.write_text("".join(f"{json.dumps(row)}\n" for row in drives.ROWS))
+SAMPLING = vf.SamplingConfig(temperature=1.0, max_tokens=64, extra_body={"cache_salt": "4", "top_k": -1, "min_p": 0.0, "return_token_ids": True})
+ENDPOINT = vf.TrainClientConfig(base_url="http://10.0.0.1:8000/v1", api_key_var="NONE")
+prime = None
+if len(sys.argv) > 1:
+    bench.stand_in("wandb")
+    sys.path[:0] = [f"{sys.argv[1]}/src", f"{sys.argv[1]}/packages/prime-rl-configs/src"]
+    from prime_rl.orchestrator import trajectories as prime
+    from prime_rl.orchestrator.algo.grpo import GRPOAlgorithm
+
+
+async def episodes(config: Any) -> list[Any]:
+    """Returns the groups of one batch: every task is sent N times at once."""
+    server = EnvServer(config, address="tcp://127.0.0.1:0")
+    serving = asyncio.create_task(server.run())
+    client = EnvClient(address=server.address)
+    tasks = list(load_taskset(config.taskset))
+
+    async def one(task: Any) -> Any:
+        return await client.run(client=ENDPOINT, model="m", task_data=task.data.model_dump(mode="json"), sampling=SAMPLING)
+
+    try:
+        await client.wait_for_server_startup(timeout=60)
+        return [await asyncio.gather(*(one(task) for _ in range(contract.N))) for task in tasks]
+    finally:
+        await client.close()
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+
+
+def advantages(group: list[Any]) -> None:
+    """Annotates the traces of a group as prime-rl does, by its own code if there is a checkout."""
+    if prime is not None:
+        owner = object.__new__(GRPOAlgorithm)
+        owner.length_penalty = None
+        asyncio.run(owner.score_group(group))
+        return
+    ok = [episode.traces[0] for episode in group if not episode.traces[0].has_error]
+    for trace in ok:
+        for node in trace.nodes:
+            node.advantages = [trace.reward - sum(one.reward for one in ok) / len(ok)] * sum(node.mask)
+
+
+def drive(farm: Any, name: str) -> list[contract.Trained]:
+    limits = {"max_prompt": 16, "max_response": 64, "settings": {"model": "m"}}
+    config = resolve_env_config({"taskset": {"id": "swefarm_env", "rows": str(ROWS)}, "run": name, **limits})
+    with mock.patch.dict(os.environ, {"SWEFARM_GATEWAY_URL": farm.url}):
+        groups = asyncio.run(episodes(config))
+    trained = []
+    for group in groups:
+        advantages(group)
+        for episode in group:
+            (trace,) = episode.traces
+            if episode.ok != trace.ok or trace.ok == bool(trace.errors):
+                raise SystemExit(f"broken: {farm.fault}: ok {episode.ok} {trace.ok}, errors {trace.errors}")
+            if not trace.ok:
+                continue
+            if (trace.num_turns, trace.num_output_tokens, trace.num_total_tokens) != (2, 5, 10):
+                raise SystemExit(f"broken: {trace.num_turns} turns, {trace.num_output_tokens} of {trace.num_total_tokens} tokens")
+            # prime-rl's trace_to_samples reads an attribute that verifiers 0.4.0 no longer has; its masks come from here.
+            ((branch, mask),) = [(one, one.sampled_mask) for one in trace.branches] if prime is None else prime.iter_trainable_branches(trace)
+            (advantage,) = {value for value, sampled in zip(branch.advantages, mask) if sampled}
+            trained.append(contract.Trained(branch.token_ids, mask, branch.logprobs, advantage))
+    policy = next(iter(farm.rollouts.values())).asked["run"]["policy"]
+    if (policy["urls"], policy["version"], policy["extra_body"]) != (["http://10.0.0.1:8000/v1"], "4", {"cache_salt": "4"}):
+        raise SystemExit(f"broken: {policy}")
+    return trained
+
+
+reader = "GRPO and masks of prime-rl" if prime is not None else "branches of its traces"
+bench.run(f"verifiers: EnvServer, {reader}", drive, resumes=False, std=False)
