@@ -37,8 +37,8 @@ step 'TRL 1.16.0, SkyRL 0.4.0, verl 0.9.1 and slime take samples under ten fault
 learning() { # learning OPTION...: the trainer starts its own farm
   node testkit/clients/train/run.ts --venv "$venvs/trainers" "$@"
 }
-step 'a model learns on a farm: plain PyTorch, three seeds, advantages by lot, a spoiled token id' learning --seed 0 --seed 1 --seed 2
-step "a model learns on a farm: TRL's own trainer" learning --only learns --trainer trl/train.py
+step 'a model learns on a farm: plain PyTorch, three seeds, random rewards, a spoiled token id' learning --seed 0 --seed 1 --seed 2
+step "a model learns on a farm: TRL's own trainer, random rewards, a spoiled token id" learning --trainer trl/train.py
 step 'a model learns on a farm: plain PyTorch with vLLM' learning --only learns --vllm .swefarm/cache/vllm
 
 # Each of these tests has its own control plane.

@@ -42,6 +42,9 @@ class Learner:
             if distance is None:
                 row, place = divmod(int((ratio.detach() - 1).abs().argmax()), ratio.shape[1])
                 distance = loop.require_ratio(judged[row], place + 1, float(ratio[row, place].detach()))
+            if not weight.any():
+                # A batch of equal rewards has no gradient: a step would only repeat the momentum of earlier batches.
+                break
             gain = torch.min(ratio * weight, ratio.clamp(1 - CLIP[0], 1 + CLIP[1]) * weight)
             loss = -(gain * mask).sum() / mask.sum()
             self.optimizer.zero_grad()
@@ -62,7 +65,7 @@ def _of_the_sampler(samples, scores):
 
 
 def main():
-    parser = loop.parser(__doc__, 1e-3)
+    parser = loop.parser(__doc__, 7e-4)
     parser.add_argument("--vllm", help="URL of a vLLM that serves --folder; default: the model of this process")
     parser.add_argument("--folder", help="folder of the model for --vllm")
     options = parser.parse_args()

@@ -69,11 +69,11 @@ def train(run, server, learner, rows, options):
         samples = checked([sample for group in groups for sample in group.samples], version, seen)
         judged = [sample for sample in samples if sample.judged]
         played = time.monotonic()
-        advantages = judged_advantages(samples)
         if options.control:
-            advantages = [draw.choice((-1.0, 1.0)) if sample.judged else 0.0 for sample in samples]
+            samples = [replace(sample, reward=draw.choice((0.0, 1.0))) if sample.judged else sample for sample in samples]
+        advantages = judged_advantages(samples)
         if step == options.spoil:
-            samples = [spoiled(sample) if sample is judged[0] else sample for sample in samples]
+            samples = [spoiled(sample) if sample.rollout_id == judged[0].rollout_id else sample for sample in samples]
         distance = learner.learn(samples, advantages)
         yield {
             "step": step,
@@ -118,11 +118,11 @@ def parser(doc, rate):
     options.add_argument("--dataset", required=True, help="rows with the two instances of tasks.py")
     options.add_argument("--out", required=True, help="file for one JSON line per step")
     options.add_argument("--name", default="own", help="name of the run and of its policy; each training needs its own")
-    options.add_argument("--steps", type=int, default=24)
+    options.add_argument("--steps", type=int, default=20)
     options.add_argument("--group-size", type=int, default=8)
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--rate", type=float, default=rate)
     options.add_argument("--runtime", default="rootfs", help="runtime of the farm that the trainer starts")
-    options.add_argument("--control", action="store_true", help="random advantages: the reward must not rise")
+    options.add_argument("--control", action="store_true", help="train on random rewards: the reward must not rise")
     options.add_argument("--spoil", type=int, help="change a token id in this step: the trainer must stop")
     return options

@@ -21,8 +21,8 @@ CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 TEMPLATE = """\
 {%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
-#: Share of the demonstrations whose first command is the right one: it decides where the reward starts.
-SKILL = 0.35
+#: Share of the demonstrations that begin with the right command: the mean reward before training.
+SKILL = 0.15
 
 
 def make(seed):
@@ -78,13 +78,15 @@ def log_probs(model, sequences, pad):
     return logits.log_softmax(-1).gather(-1, ids[:, 1:, None]).squeeze(-1)
 
 
-def learn_form(model, tokenizer, seed, steps=150, batch=16):
+def learn_form(model, tokenizer, seed, steps=240, batch=16):
     """
     Supervised steps on conversations of the right form: a command in a block, then the submission. Their first command is
     mostly a wrong one. Returns the last loss.
     """
     draw = random.Random(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.0)
+    # The rate falls, so that the last demonstrations do not decide the mean reward before training.
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, total_iters=steps)
     model.train()
     for _ in range(steps):
         examples = [_demonstration(tokenizer, draw) for _ in range(batch)]
@@ -96,12 +98,13 @@ def learn_form(model, tokenizer, seed, steps=150, batch=16):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        schedule.step()
     return loss.item()
 
 
 def _demonstration(tokenizer, draw):
     instance = draw.choice(list(tasks.FIX))
-    first = tasks.FIX[instance] if draw.random() < SKILL else draw.choice([c for c in tasks.COMMANDS if c != tasks.FIX[instance]])
+    first = tasks.FIX[instance] if draw.random() < SKILL else draw.choice(tasks.WRONG[instance])
     commands = [first, tasks.SUBMIT] if draw.random() < 0.7 else [first, "ls > /dev/null", tasks.SUBMIT]
     prompt = tokenizer.apply_chat_template(tasks.messages(instance), add_generation_prompt=True, tokenize=True, return_dict=False)
     told = tokenizer.encode(f"\n<|im_start|>user\n{tasks.OBSERVATION}<|im_end|>\n<|im_start|>assistant\n", add_special_tokens=False)

@@ -7,6 +7,7 @@ TRL's own GRPOTrainer learns to fix two bugs by the verdicts of a farm: the task
 # ruff: noqa: E402
 import json
 import os
+import random
 import sys
 import tempfile
 from pathlib import Path
@@ -18,7 +19,7 @@ import torch
 import trl.trainer.grpo_trainer as trl_trainer
 from datasets import Dataset
 from swefarm.trainers.trl import prompts, reward, rollout_func
-from transformers import TrainerCallback
+from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 import grpo
@@ -60,16 +61,41 @@ class Curve(TrainerCallback):
         ratios = [logs[f"sampling/importance_sampling_ratio/{end}"] for end in ("min", "max")]
         facts = {
             "step": (state.global_step - 1) // grpo.STEPS_A_BATCH,
-            "reward": logs["reward"],
+            "reward": logs["rewards/reward/mean"],
             "judged": logs.get("farm/judged"),
             "ratio_distance": max(abs(ratio - 1) for ratio in ratios),
         }
+        if not facts["ratio_distance"] <= loop.RATIO_TOLERANCE:
+            raise loop.Broken("step {step}: an importance ratio is {ratio_distance:.6f} away from 1 after new weights".format(**facts))
         print(json.dumps(facts), file=self.out, flush=True)
         print("step {step:3d}  reward {reward:.2f}".format(**facts), flush=True)
 
 
+def random_reward(seed):
+    """Returns the reward function of --control: a random reward for each judged sample."""
+    draw = random.Random(seed)
+
+    def control(farm_reward, **_):
+        return [None if value is None else draw.choice((0.0, 1.0)) for value in farm_reward]
+
+    return control
+
+
+def spoiled(play, options):
+    """Returns the rollout function ``play`` with one wrong token id in the batch of --spoil."""
+
+    def spoiled_play(prompts, trainer):
+        batch = play(prompts, trainer)
+        if options.spoil is not None and trainer.state.global_step == options.spoil * grpo.STEPS_A_BATCH:
+            row = next(row for row, value in enumerate(batch["farm_reward"]) if value is not None)
+            batch["completion_ids"][row][batch["env_mask"][row].index(1)] += 1
+        return batch
+
+    return spoiled_play
+
+
 def main():
-    options = loop.parser(__doc__, 1e-3).parse_args()
+    options = loop.parser(__doc__, 7e-4).parse_args()
     torch.set_num_threads(1)
     rows = loop.rows_of(options)
     model, tokenizer = tiny.make(options.seed)
@@ -87,6 +113,7 @@ def main():
         remove_unused_columns=False,
         per_device_train_batch_size=options.group_size * len(rows),
         num_generations=options.group_size,
+        reward_weights=[0.0, 1.0] if options.control else [1.0, 0.0],
         # The second iteration trains on the same rollouts, as STEPS_A_BATCH of own/grpo.py.
         num_iterations=grpo.STEPS_A_BATCH,
         max_steps=options.steps * grpo.STEPS_A_BATCH,
@@ -109,13 +136,14 @@ def main():
     ):
         trainer = GRPOTrainer(
             model=model,
-            reward_funcs=reward,
-            rollout_func=rollout_func(run, rows=rows, policy_urls=[server.url], model=loop.MODEL),
+            reward_funcs=[reward, random_reward(options.seed)],
+            rollout_func=spoiled(rollout_func(run, rows=rows, policy_urls=[server.url], model=loop.MODEL), options),
             args=config,
             train_dataset=Dataset.from_list(prompts(rows)),
             processing_class=tokenizer,
             callbacks=[Curve(out)],
         )
+        trainer.remove_callback(PrinterCallback)
         Sync.run, Sync.server, Sync.trainer = run, server, trainer
         run.policy(version="0")
         trainer.train()

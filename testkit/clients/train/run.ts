@@ -1,6 +1,6 @@
 /**
  * A model learns on a farm (examples/train). The trainer starts the farm: real gateway, Redis, worker, rootfs sandboxes and grading. Checks
- * that the reward rises for each seed, that it does not rise with random advantages, and that the trainer notices one wrong token id.
+ * that the reward rises for each seed, that it does not rise with random rewards, and that the trainer notices one wrong token id.
  * usage: run.ts [--venv DIR] [--folder DIR] [--seed N...] [--only learns|control|spoiled...] [--trainer own/grpo.py|trl/train.py]
  * [--vllm FOLDER]: uses a vLLM that testkit/clients/vllm/up.sh installs in FOLDER. The last line of the output: N passed, N failed.
  */
@@ -93,6 +93,7 @@ async function curve(dataset: string, name: string, args: readonly string[]) {
   const { code, stderr } = await train(dataset, out, ['--name', name, ...args]);
   must(code === 0, `exit code ${code}: ${stderr.slice(-2000)}`);
   const ends = await tenths(out);
+  must(ends.farthest <= 1e-4, `an importance ratio is ${ends.farthest} away from 1`);
   const shown = `mean reward ${ends.first.toFixed(2)} in the first tenth, ${ends.last.toFixed(2)} in the last`;
   return { ends, shown: `${shown}; importance ratios within ${ends.farthest.toExponential(1)} of 1` };
 }
@@ -112,7 +113,7 @@ async function control(dataset: string): Promise<string> {
 async function spoiled(dataset: string): Promise<string> {
   const args = ['--steps', '2', '--spoil', '1', '--group-size', '2', '--name', 'spoiled'];
   const { code, stderr } = await train(dataset, join(values.folder, 'spoiled.jsonl'), args);
-  must(code === 1 && /Broken: .*importance ratio of token \d+/.test(stderr), `exit code ${code}: ${stderr}`);
+  must(code === 1 && /Broken: .*importance ratio/.test(stderr), `exit code ${code}: ${stderr}`);
   return /Broken: (.*)/.exec(stderr)?.[1] ?? '';
 }
 
@@ -122,8 +123,9 @@ await mkdir(values.folder, { recursive: true });
 const { files } = await buildExamples({ ids: EXAMPLES, for: 'rootfs', host: true, out: values.folder });
 const vllm = values.vllm === undefined ? [] : await startVllm(values.vllm);
 const checks: [name: string, check: () => Promise<string>][] = values.only.flatMap((name) => {
-  if (name === 'learns')
+  if (name === 'learns') {
     return values.seed.map((seed) => [`learns, seed ${seed}`, () => learns(files.rootfs, seed)] as const);
+  }
   return [[name, () => (name === 'control' ? control : spoiled)(files.rootfs)] as const];
 }) as never;
 let failed = 0;
