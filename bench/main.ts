@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { ensureDocker } from '@swefarm/testkit';
 import { type AdmissionSize, measureAdmission, printAdmission } from './admission.ts';
 import { measureBranches, printBranches } from './branch.ts';
+import { type ClientSize, measureClient, printClient } from './client.ts';
 import { measureController, printController } from './controller.ts';
 import { COST, measureCost, printCost, QUICK_COST } from './cost.ts';
 import { SOCKET } from './engine.ts';
@@ -23,7 +24,7 @@ import { importSubject, prepareSubject } from './subject.ts';
 const ROOT = resolve(import.meta.dirname, '..');
 const PARTS = [
   ...['rollouts', 'cost', 'start', 'memory', 'eval', 'scale', 'peers', 'branch', 'admission'],
-  ...['controller', 'recorder', 'order'],
+  ...['controller', 'recorder', 'order', 'client'],
 ];
 
 const { values } = parseArgs({
@@ -89,6 +90,9 @@ const ADMISSION: AdmissionSize = quick
 const CONTROLLER = quick
   ? { rollouts: [16], fixed: [4, 8] }
   : { rollouts: [32, 128], fixed: [3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32] };
+const CLIENT: ClientSize = quick
+  ? { groups: 2, size: 4, tokens: 2_700, delay: 0.5 }
+  : { groups: 32, size: 16, tokens: 60_000, delay: 60 };
 const EVAL = quick ? { each: 2, workers: 2 } : { each: Math.ceil(predictions / 4), workers: 4 };
 
 /** Maximum number of rollouts that this machine simulates. With a thousand nodes, a quarter of the slots is filled. */
@@ -110,7 +114,7 @@ const scaleSize = (count: number): ScaleSize => ({
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130));
 
 /** Every other part starts containers. */
-const WITHOUT_ENGINE = ['controller', 'scale', 'recorder', 'order'];
+const WITHOUT_ENGINE = ['controller', 'scale', 'recorder', 'order', 'client'];
 const engineNeeded = parts.some((part) => !WITHOUT_ENGINE.includes(part));
 await using _engine = engineNeeded ? await ensureDocker({ socketPath: SOCKET }) : null;
 const machine = await describeMachine();
@@ -156,6 +160,7 @@ await measured('admission', () => measureAdmission(subject, ADMISSION, rounds), 
 await measured('controller', async () => measureController(CONTROLLER, rounds), printController);
 await measured('recorder', () => measureRecorder({ ...RECORDER, reps: rounds }), printRecorder);
 await measured('order', () => measureOrder(ORDER), printOrder);
+await measured('client', () => measureClient(CLIENT, rounds), printClient);
 
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');
 const file = resolve(values.json ?? join(ROOT, '.swefarm/bench', `${stamp}.json`));

@@ -26,7 +26,7 @@ class BrokenTokens(ValueError):
     """Token ids that cannot be trained on. The message names the turn and the violated rule."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One answer of the policy: the tokens [start, stop) of the response, with the log-probability of each."""
 
@@ -42,7 +42,7 @@ class Turn:
             object.__setattr__(self, "log_probs", array("f", self.log_probs))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Span:
     """Policy ``version`` sampled the tokens [start, stop) of the response."""
 

@@ -72,8 +72,11 @@ def _segment_of(body: Mapping[str, Any]) -> Segment:
     log_probs = _numbers(body["log_probs"], "f")
     turns = []
     at = 0
+    # Turns and spans share positions, because a step has some 100,000 of them.
+    positions: dict[int, int] = {}
     for start, stop, finish_reason, version in body["turns"]:
-        turns.append(Turn(start, stop, log_probs[at : at + stop - start], version, finish_reason))
+        start, stop = (positions.setdefault(position, position) for position in (start, stop))
+        turns.append(Turn(start, stop, log_probs[at : at + stop - start], _shared(version), _shared(finish_reason)))
         at += stop - start
     if at != len(log_probs):
         raise BrokenTokens(f"{at} sampled tokens and {len(log_probs)} log-probabilities")
@@ -81,12 +84,17 @@ def _segment_of(body: Mapping[str, Any]) -> Segment:
         _numbers(body["prompt_ids"], "i"),
         _numbers(body["response_ids"], "i"),
         tuple(turns),
-        tuple(Span(sys.intern(version), start, stop) for version, start, stop in body["spans"]),
+        tuple(Span(_shared(version), positions.get(start, start), positions.get(stop, stop)) for version, start, stop in body["spans"]),
         line=body["line"],
         kind=body["kind"],
         weight=body["weight"],
         routed_experts=tuple(body.get("routed_experts") or ()),
     )
+
+
+def _shared(text: Any) -> Any:
+    """Returns a text that all samples share: a step has many turns, and few versions."""
+    return sys.intern(text) if isinstance(text, str) else text
 
 
 def _numbers(text: str, typecode: str) -> "array[Any]":

@@ -26,6 +26,10 @@ export interface SlurmFarm extends AsyncDisposable {
   readonly local: string;
   /** Submits a job of workers and returns its id. */
   sbatch(...args: string[]): Promise<string>;
+  /** Submits a job that trains beside its workers. @param command arguments of python3, which has the client and `POLICY_URL` */
+  train(args: readonly string[], command: readonly string[]): Promise<string>;
+  /** The instances. */
+  readonly dataset: string;
   /** All that the job printed. */
   log(job: string): Promise<string>;
   /** Submits `rollouts` rollouts and starts to collect them. @param options additional flags of the submit */
@@ -85,14 +89,28 @@ export async function startSlurmFarm(
   ];
   await writeFile(file, `${lines.join('\n')}\n`);
   const output = join(folder, 'out.jsonl');
+  const submit = (script: string, args: readonly string[], words: readonly string[]) =>
+    cluster.asUser(
+      'sbatch',
+      ['--parsable', `--output=${home}/%j.log`, ...args, join(bundle, 'slurm', script), file, ...words],
+      home,
+    );
   const farm: Omit<SlurmFarm, typeof Symbol.asyncDispose> = {
     cluster,
     folder,
     local,
-    async sbatch(...args) {
-      const script = [join(bundle, 'slurm/workers.sh'), file];
-      const log = `--output=${home}/%j.log`;
-      return await cluster.asUser('sbatch', ['--parsable', log, ...args, ...script], home);
+    dataset,
+    sbatch: (...args) => submit('workers.sh', args, []),
+    async train(args, command) {
+      const client = join(folder, 'client');
+      await cp(join(ROOT, 'producer/python/swefarm'), join(client, 'swefarm'), { recursive: true });
+      return await submit('train.sh', args, [
+        'env',
+        `PYTHONPATH=${client}`,
+        `POLICY_URL=${policy.url}`,
+        'python3',
+        ...command,
+      ]);
     },
     log: (job) => readFile(join(home, `${job}.log`), 'utf8').catch(() => ''),
     async start(rollouts, options = []) {
