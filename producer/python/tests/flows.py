@@ -120,4 +120,52 @@ def drive_verifiers(farm: ScriptedFarm, name: str) -> "list[Trained]":
     return trained
 
 
-__all__ = ["Made", "THINGS", "TOKENIZER", "adapter", "centred", "drive_verifiers"]
+class Params(Made):
+    """vLLM's SamplingParams."""
+
+    stop: "list[str]" = []
+    logprobs = None
+
+
+class Engine:
+    """OpenRLHF's actor as an executor sees it."""
+
+    def __init__(self) -> None:
+        self.asked: "list[Any]" = []
+
+    async def generate(self, ids: "list[int]", params: Any) -> Any:
+        self.asked.append((ids, vars(params)))
+        return THINGS(outputs=[THINGS(token_ids=[7, 8], finish_reason="stop", logprobs=[{7: THINGS(logprob=-0.5)}, {8: THINGS(logprob=-1.0)}])])
+
+
+def play_openrlhf(farm: ScriptedFarm, name: str, engine: Any) -> "tuple[Any, list[list[dict[str, Any]]]]":
+    """Returns the executor and the answers of each group. Its actor plays the samples of a prompt at once."""
+    with adapter("openrlhf", {"openrlhf.utils.agent": {"AgentExecutorBase": object}}, farm) as module, tempfile.TemporaryDirectory() as folder:
+        rows = Path(folder, "rows.jsonl")
+        rows.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+        executor = module.executor(str(rows), run=name, max_prompt=16)()
+
+        async def group(row: Any) -> "list[dict[str, Any]]":
+            params = Params(temperature=0.7, top_p=1.0, top_k=-1, max_tokens=None, logprobs=1)
+            given = (row["problem_statement"], row["instance_id"], params, 64, TOKENIZER, engine)
+            return list(await asyncio.gather(*(executor.execute(*given) for _ in range(N))))
+
+        async def batch() -> "list[list[dict[str, Any]]]":
+            return list(await asyncio.gather(*(group(row) for row in ROWS)))
+
+        return executor, asyncio.run(batch())
+
+
+def drive_openrlhf(farm: ScriptedFarm, name: str) -> "list[Trained]":
+    executor, groups = play_openrlhf(farm, name, Engine())
+    executor.shim.close()
+    trained = []
+    for group in groups:
+        for answer, value in zip(group, centred([answer["reward"] for answer in group], [0] * N)):
+            tokens = answer["observation_tokens"]
+            mask = [int(any(start <= at < stop for start, stop in answer["action_ranges"])) for at in range(len(tokens))]
+            trained.append(Trained(tokens, mask, answer["rollout_log_probs"], value))
+    return trained
+
+
+__all__ = ["Made", "THINGS", "TOKENIZER", "adapter", "centred", "drive_openrlhf", "drive_verifiers"]

@@ -7,11 +7,48 @@ import unittest
 import contract
 import flows
 from scriptedfarm import ScriptedFarm
+from test_shim import Letters
+
+from swefarm import FarmRefusal
 
 
 class ContractTest(unittest.TestCase):
     def test_verifiers(self):
         contract.check(self, flows.drive_verifiers, resumes=False, std=False)
+
+    def test_openrlhf(self):
+        contract.check(self, flows.drive_openrlhf, resumes=False, std=False)
+
+
+class OpenRLHFTest(unittest.TestCase):
+    def test_a_request_of_the_farm_is_sampled_by_the_engine_of_the_actor(self):
+        with ScriptedFarm("none") as farm:
+            engine = flows.Engine()
+            executor, _ = flows.play_openrlhf(farm, "run-1", engine)
+            self.addCleanup(executor.shim.close)
+            policy = next(iter(farm.rollouts.values())).asked["run"]["policy"]
+            self.assertEqual((policy["urls"], policy["model"], policy["sampling"]["temperature"]), ([executor.shim.url], "policy", 0.7))
+            executor.shim.loop = None  # The loop of the actor ended with the batch.
+            executor.shim.tokenizer = Letters()
+            body = {"prompt": [1, 2], "temperature": 0.7, "stop_token_ids": [9], "max_tokens": 5, "logprobs": 1}
+            answer = executor.shim.answer("/v1/completions", body, None)[0]["choices"][0]
+            self.assertEqual((answer["token_ids"], answer["logprobs"]["token_logprobs"]), ([7, 8], [-0.5, -1.0]))
+            asked = {"temperature": 0.7, "stop_token_ids": [9], "max_tokens": 5, "logprobs": 0}
+            self.assertEqual(engine.asked, [([1, 2], asked)])
+
+    def test_an_unjudged_sample_does_not_move_the_baseline(self):
+        with ScriptedFarm("a sample without reward") as farm:
+            executor, groups = flows.play_openrlhf(farm, "run-1", flows.Engine())
+            self.addCleanup(executor.shim.close)
+            for group in groups:
+                self.assertEqual(sorted(answer["reward"] for answer in group), [0.0, 2 / 3, 1.0, 1.0])
+                self.assertEqual([answer["action_ranges"] for answer in group if answer["reward"] == 2 / 3], [[]])
+
+    def test_a_refusal_ends_the_batch(self):
+        with ScriptedFarm("none") as farm:
+            farm.refuses = True
+            with self.assertRaises(FarmRefusal):
+                flows.play_openrlhf(farm, "run-1", flows.Engine())
 
 
 class VerifiersTest(unittest.TestCase):

@@ -1,0 +1,117 @@
+"""
+OpenRLHF's agent over a farm. The file of ``--train.agent_func_path`` has two lines: ``from swefarm.trainers import openrlhf`` and
+``AgentExecutor = openrlhf.executor(rows="rows.jsonl")``. See docs/trainers.md. The sources of the rules are utils/agent.py,
+trainer/ray/vllm_engine.py and trainer/ppo_utils of OpenRLHF 0.11.2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, Callable, Mapping, Optional
+
+from ..farm import Farm
+from ..run import Run
+from ..sample import Sample
+from ..shim import PolicyShim
+from .batch import ends_token, fitted, is_overlong, row_in, rows_by_id, run_of, sampling_of
+
+#: Keys of a request of the farm that are names of vLLM's SamplingParams too.
+PASSED = (
+    *("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "max_tokens", "min_tokens"),
+    *("stop", "stop_token_ids", "include_stop_str_in_output", "skip_special_tokens", "spaces_between_special_tokens", "ignore_eos", "seed"),
+)
+
+
+def executor(
+    rows: Optional[str] = None,
+    *,
+    host: str = "127.0.0.1",
+    run: Optional[str] = None,
+    max_prompt: Optional[int] = None,
+    overlong: str = "mask",
+    farm: Callable[[], Farm] = Farm,
+    **settings: Any,
+) -> Any:
+    """
+    Returns the class ``AgentExecutor``. ``rows``: file of dataset rows, one JSON object per line, by whose ids the column of labels names
+    instances; without it the farm's dataset has them. ``host``: address of this node at which the farm's workers reach the policy.
+    ``run``: name of the run, by default one that no other process has. ``overlong``: ``mask`` or ``keep``. ``settings``: those of
+    :meth:`swefarm.Farm.run`.
+    """
+    from openrlhf.utils.agent import AgentExecutorBase  # type: ignore[import-not-found]
+
+    class AgentExecutor(AgentExecutorBase):  # type: ignore[misc]
+        def __init__(self) -> None:
+            source = farm()
+            self.run = source.run(run, **settings) if run else run_of(source, "openrlhf", **settings)
+            self.rows: "dict[str, Mapping[str, Any]]" = {}
+            if rows:
+                with open(rows, encoding="utf-8") as lines:
+                    self.rows = rows_by_id(json.loads(line) for line in lines if line.strip())
+            self.shim: Optional[PolicyShim] = None
+            self.groups: "dict[tuple[int, str], _Group]" = {}
+
+        async def execute(
+            self, prompt: str, label: str, sampling_params: Any, max_length: int, hf_tokenizer: Any, llm_engine: Any, images: Any = None
+        ) -> dict[str, Any]:
+            """Returns one sample of the group. OpenRLHF calls this for all samples of a prompt at once, with the same ``sampling_params``."""
+            row = row_in({"instance_id": label}, self.rows)
+            if self.shim is None:
+                loop = asyncio.get_running_loop()
+                self.shim = PolicyShim(_sampler(llm_engine, sampling_params), hf_tokenizer, host=host, max_model_len=max_length, loop=loop)
+            group = self.groups.setdefault((id(sampling_params), prompt), _Group())
+            index, group.size = group.size, group.size + 1
+            await asyncio.sleep(0)  # The siblings are tasks that the loop has scheduled already.
+            if group.played is None:
+                del self.groups[id(sampling_params), prompt]
+                group.played = asyncio.ensure_future(group.play(self.run, row, self.shim.url, sampling_params, max_length))
+            samples = [
+                fitted(one, max_prompt or max_length - 1, max(1, max_length - len(one.prompt_ids)), overlong, ends_token(hf_tokenizer))
+                for one in await group.played
+            ]
+            return {"prompt": prompt, "label": label, "images": None, "mm_train_inputs": None, **_response(samples, index, sampling_params)}
+
+    return AgentExecutor
+
+
+class _Group:
+    """The samples of one prompt: OpenRLHF computes its baseline over exactly these."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.played: "Optional[asyncio.Future[list[Sample]]]" = None
+
+    async def play(self, run: Run, row: Any, url: str, sampling_params: Any, max_length: int) -> list[Sample]:
+        given = {name: getattr(sampling_params, name, None) for name in PASSED}
+        asked = sampling_of({name: value for name, value in given.items() if value != []})
+        own = {"policy_urls": [url], "model": "policy", "sampling": asked, "max_response_tokens": max_length}
+        return list(await asyncio.gather(*(run.rollout(row, index=at, **own) for at in range(self.size))))
+
+
+def _response(samples: "list[Sample]", index: int, sampling_params: Any) -> dict[str, Any]:
+    """Returns OpenRLHF's fields. An unjudged sample has no action, and the mean of the judged ones as its reward: it moves no baseline."""
+    sample, start = samples[index], len(samples[index].prompt_ids)
+    judged = [one.reward for one in samples if one.reward is not None]
+    reward = sample.reward if sample.reward is not None else sum(judged) / len(judged) if judged else 0.0
+    return {
+        "reward": float(reward),
+        "scores": float(reward),
+        "observation_tokens": [*sample.prompt_ids, *sample.response_ids],
+        "action_ranges": [(start + turn.start, start + turn.stop) for turn in sample.turns] if sample.judged else [],
+        "rollout_log_probs": [0.0] * start + list(sample.log_probs) if sampling_params.logprobs is not None else None,
+        "truncated": is_overlong(sample),
+        "extra_logs": {"judged": float(sample.judged), "overlong": float(is_overlong(sample)), "turns": float(len(sample.turns))},
+    }
+
+
+def _sampler(llm_engine: Any, sampling_params: Any) -> Callable[[list[int], dict[str, Any]], Any]:
+    async def generate(ids: list[int], params: dict[str, Any]) -> dict[str, Any]:
+        known = {name: params[name] for name in PASSED if params.get(name) is not None}
+        # vLLM returns the log-probability of the sampled token beside the 0 likeliest.
+        output = (await llm_engine.generate(ids, type(sampling_params)(**known, logprobs=0))).outputs[0]
+        tokens = list(output.token_ids)
+        log_probs = [given[token].logprob for token, given in zip(tokens, output.logprobs)]
+        return {"token_ids": tokens, "log_probs": log_probs, "finish_reason": output.finish_reason}
+
+    return generate
