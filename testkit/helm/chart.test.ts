@@ -66,11 +66,14 @@ describe.each(setNames())('values %s', (name) => {
   });
 });
 
-test.for(['nemo-rl', 'verl'])('the job of %s beside the farm has no field that is unknown', (name) => {
-  const input = readFileSync(join(CHART, '../examples', `${name}.yaml`), 'utf8');
-  const { status, stdout } = conformity(input, 'v1.33.13');
-  expect(status, stdout).toBe(0);
-});
+test.for(['nemo-rl', 'train', 'verl'])(
+  'the job of %s beside the farm has no field that is unknown',
+  (name) => {
+    const input = readFileSync(join(CHART, '../examples', `${name}.yaml`), 'utf8');
+    const { status, stdout } = conformity(input, 'v1.33.13');
+    expect(status, stdout).toBe(0);
+  },
+);
 
 test('the policy finds what it looks for', () => {
   const nothing = { mode: 'none', hostPath: false, hostNetwork: false };
