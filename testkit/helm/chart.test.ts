@@ -66,7 +66,7 @@ describe.each(setNames())('values %s', (name) => {
   });
 });
 
-test.for(['nemo-rl', 'verl'])('the job of %s has no unknown field', (name) => {
+test.for(['nemo-rl', 'train', 'verl'])('the job of %s has no unknown field', (name) => {
   const input = readFileSync(join(CHART, '../examples', `${name}.yaml`), 'utf8');
   const { status, stdout } = conformity(input, 'v1.33.13');
   expect(status, stdout).toBe(0);

@@ -26,9 +26,10 @@ CONFIGURATION = (400, 401, 403, 404, 409, 413, 415, 422)
 AGAIN_S = 0.5
 #: Refusals of a rollout that has ended: its stored trajectory is missing or broken.
 GONE = ("artifact_missing", "bad_artifact_locator", "bad_artifact", "artifact_version")
-#: Calls of this process that are being played. A forked process plays none of them.
+#: Calls that are being played. A forked process has those of its parent too.
 _under_way: "set[Call]" = set()
-os.register_at_fork(after_in_child=_under_way.clear)
+#: Set at the end of the process, when its daemon threads still run.
+_exiting = threading.Event()
 
 
 class Call:
@@ -63,6 +64,7 @@ class Call:
         self.rollout_id, self._cancelled = "", threading.Event()
         #: Whether the farm may have a rollout of this call.
         self._asked = False
+        self._pid = os.getpid()
         self._lines, self._needs_tokens = lines, needs_tokens
         self._until = None if timeout_s is None else time.monotonic() + timeout_s
         self._name = instance if isinstance(instance, str) else str(instance.get("instance_id", ""))
@@ -97,7 +99,7 @@ class Call:
         while True:
             # Set before the check of the cancellation, which :meth:`cancel` sets before it reads this.
             self._asked = True
-            if self._cancelled.is_set():
+            if self._cancelled.is_set() or _exiting.is_set():
                 return self._lost("cancelled", "the caller cancelled the rollout")
             if self._is_over():
                 self.cancel()
@@ -161,9 +163,10 @@ def _cancel(farm: Farm, rollout_ids: Sequence[str]) -> None:
 
 
 def _cancel_rest() -> None:
-    """Cancels, when the process ends, the rollouts that its daemon threads wait for."""
+    """Cancels, when the process ends, the rollouts that its daemon threads wait for. These threads begin no others."""
+    _exiting.set()
     runs: dict[tuple[Farm, str], list[Call]] = {}
-    for call in _under_way.copy():
+    for call in [one for one in _under_way.copy() if one._pid == os.getpid()]:
         runs.setdefault((call.farm, call.rollout_id.split(".", 1)[0]), []).append(call)
     for (farm, run_id), calls in runs.items():
         # One request for each run, because the end of a preempted process has a deadline.

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 import threading
+import time
 import unittest
 from pathlib import Path
 
@@ -31,8 +32,8 @@ RUN = "POST", "/v1/runs/r1/cancel", {}
 class Playing:
     """Plays rollouts and groups that never end. ``names`` False: the first answer, which names the rollout, does not come."""
 
-    def __init__(self, names=True, count=1):
-        self.names, self.left = names, count
+    def __init__(self, names=True, count=1, cancel_s=0.0):
+        self.names, self.left, self.cancel_s = names, count, cancel_s
         self.begun, self.over = threading.Event(), threading.Event()
 
     def __call__(self, method, path, asked):
@@ -41,7 +42,8 @@ class Playing:
         elif path == "/v1/runs":
             return 201, {"run_id": "r1", "instance_ids": ["a"], "rollouts": 2, "queued": 2}
         elif path.endswith("/cancel"):
-            return 200, {}
+            self.over.set()
+            time.sleep(self.cancel_s)
         elif path == "/v1/rollouts":
             if not self.names or asked["wait_seconds"]:
                 self.names = True
@@ -69,6 +71,9 @@ class ExitTest(unittest.TestCase):
             child = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=60)
             self.assertEqual(child.returncode, ended, child.stderr)
             self.assertNotIn("Exception ignored", child.stderr)
+            self.after = fake.paths()
+            while not self.after.pop(0).endswith("/cancel") and self.after:
+                pass
             return [asked for asked in fake.asked if asked[1].endswith(("/cancel", "/forked"))]
 
     def test_a_process_that_cancels_a_coroutine_and_ends_cancels_the_rollout(self):
@@ -94,6 +99,15 @@ asyncio.run(main())
     def test_the_end_of_a_process_cancels_the_rollouts_of_its_threads_at_once(self):
         ((method, path, asked),) = self.cancelled("background(run.play, 'a'); background(run.play, 'b'); begun()", Playing(count=2))
         self.assertEqual((method, path, sorted(asked["rollouts"])), ("POST", "/v1/runs/r1/cancel", ["r1.a.0", "r1.b.0"]))
+
+    def test_a_thread_begins_no_rollouts_when_the_process_ends(self):
+        code = """
+def play():
+    while True: run.play("a")
+background(play); begun()
+"""
+        self.assertEqual(self.cancelled(code, Playing(cancel_s=0.5)), [ROLLOUT])
+        self.assertEqual(self.after, [])
 
     def test_the_end_of_a_process_cancels_groups_unless_they_have_a_key(self):
         for key, sent in ((None, [RUN]), ("k", [])):

@@ -124,19 +124,19 @@ test.for(['job', 'daemonset'] as const)(
   },
 );
 
-test('the API server accepts the jobs of NeMo RL and verl, and they reach the gateway', async () => {
+test('the API server accepts the example jobs, and they reach the gateway', async () => {
   await install('farm', 'gateway.hostNetwork=false', 'gateway.port=8080', 'worker.replicas=1');
   await using service = await openService(cluster, 'farm-swefarm-gateway');
   const TOKEN = await secretOf(cluster, 'farm-swefarm-gateway', 'token');
   const folder = temporaryFolder('job');
   const containers = await Promise.all(
-    ['nemo-rl', 'verl'].map(async (name) => {
+    ['nemo-rl', 'verl', 'train'].map(async (name) => {
       const manifest = await readFile(join(ROOT, `helm/examples/${name}.yaml`), 'utf8');
       expect(await cluster.dryRun(manifest)).toContain(`job.batch/${name} created (server dry run)`);
       return parse(manifest).spec.template.spec.containers[0];
     }),
   );
-  const [nemo, verl] = containers;
+  const [nemo, ...others] = containers;
   const variable = (container: typeof nemo, key: string): string =>
     container.env.find(({ name }: { name: string }) => name === key).value;
 
@@ -153,10 +153,11 @@ test('the API server accepts the jobs of NeMo RL and verl, and they reach the ga
   });
   expect(asked).toBe('200');
 
-  const url = variable(verl, 'SWEFARM_GATEWAY_URL');
   const ask = 'curl -s -o /dev/null -w "%{http_code}" -H "authorization: Bearer $TOKEN" "$URL/sd"';
-  expect(await service.run(ask, { URL: url, TOKEN })).toBe('200');
-  expect(await service.run(ask, { URL: url, TOKEN: 'another' })).toBe('401');
+  for (const URL of others.map((container) => variable(container, 'SWEFARM_GATEWAY_URL'))) {
+    expect(await service.run(ask, { URL, TOKEN })).toBe('200');
+    expect(await service.run(ask, { URL, TOKEN: 'another' })).toBe('401');
+  }
 
   const caller = await callerOf(cluster, 'farm', service.url);
   const run = await caller.submit(policy, 2);
