@@ -26,7 +26,7 @@ if (values.folder === undefined) {
 const harborFolder = resolve(values.folder);
 const { check, wrong } = startChecks();
 await using stack = new AsyncDisposableStack();
-const folder = await mkdtemp(join(tmpdir(), 'swefarm-harbor-'));
+const folder = await mkdtemp(join(tmpdir(), 'swefarm-harborclient-'));
 stack.defer(() => rm(folder, { recursive: true, force: true }));
 const at = (name: string): string => join(folder, name);
 const farm = { SWEFARM_STATE_DIR: at('state'), SWEFARM_SCRATCH_DIR: at('scratch') };
