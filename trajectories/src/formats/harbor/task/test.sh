@@ -24,7 +24,7 @@ attempt() {
   echo "== $*"
   timeout -s KILL 120 "$@" </dev/null
 }
-python() {
+run_python() {
   local each
   for each in python3 /usr/bin/python3 /opt/miniconda3/bin/python3 /opt/miniconda3/envs/testbed/bin/python3 python; do
     if "$each" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 5))' 2>/dev/null; then
@@ -56,7 +56,7 @@ main() {
   rm -f "$out/reward.txt" "$out/reward.json"
   [ "$code" != 137 ] || [ $((SECONDS - began)) -lt "$limit" ] || unresolved "the tests did not end in $limit s"
   echo '== verdict'
-  python /tests/grade.py /tests/task.json "$log" "$code" "$out" || stop 'the log was not read'
+  run_python /tests/grade.py /tests/task.json "$log" "$code" "$out" || stop 'the log was not read'
 }
 main
 exit
