@@ -1,5 +1,6 @@
 export { LICENCE_COLUMNS } from './families/registry.ts';
 export { asObject, isRow } from './fields/fields.ts';
+export { isImagePath } from './fields/image.ts';
 export { reverseDiff } from './fields/reverse.ts';
 export type { DatasetFilters } from './filter.ts';
 export { FetchRecord, fetchDataset } from './hub/fetch.ts';

@@ -122,5 +122,9 @@ sandboxes() { # other projects drive the classes that adapt sessions to them
   bash testkit/clients/sandbox/setup.sh "$venvs" && node testkit/clients/sandbox/run.ts --venvs "$venvs" --runtime docker
 }
 step 'mini-swe-agent, SWE-ReX, OpenHands SDK and nemo-gym in sandboxes of the farm' sandboxes
+harbor() { # tasks and jobs against the released Harbor
+  bash testkit/clients/harbor/setup.sh "$venvs/harbor" && node testkit/clients/harbor/run.ts --folder "$venvs/harbor"
+}
+step 'harbor 0.25.0: oracle, nop, a wrong patch, a regrade and the viewer, on our instances and results' harbor
 
 summary

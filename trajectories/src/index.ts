@@ -11,6 +11,7 @@ export { globalConfig } from './formats/gym/globalconfig.ts';
 export { gymFiles } from './formats/gym/rollouts.ts';
 export { GymRow, instanceIdOf, instanceOf, policyOf } from './formats/gym/row.ts';
 export { type Cause, unjudgedCause } from './formats/gym/unjudged.ts';
+export { writeHarborTasks } from './formats/harbor/tasks.ts';
 export { EXPORT_FORMATS, IMPORT_FORMATS } from './formats/registry.ts';
 export { RESULT_FORMATS, readLines, resultRows } from './formats/results.ts';
 export {

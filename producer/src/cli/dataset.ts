@@ -1,4 +1,4 @@
-/** `swefarm dataset`: downloads, tools for files of rows, and the conversion of a dataset to verl's format. */
+/** `swefarm dataset`: downloads, tools for files of rows, and conversions of a dataset for verl and Harbor. */
 import { dirname, join } from 'node:path';
 import {
   type FetchRecord,
@@ -7,8 +7,8 @@ import {
   parseDatasetName,
   readGymDatasets,
 } from '@swefarm/datasets';
-import { UsageError } from '@swefarm/shared';
-import { PROMPT_STYLES, writeVerlDataset } from '@swefarm/trajectories';
+import { EvaluationConfig, type Instance, UsageError } from '@swefarm/shared';
+import { PROMPT_STYLES, writeHarborTasks, writeVerlDataset } from '@swefarm/trajectories';
 import { DATASET_TOOLS } from './datasettools.ts';
 import { verify } from './datasetverify.ts';
 import { choice, command, commands, defaulted, flag, group, list, required, share, text } from './declare.ts';
@@ -117,15 +117,60 @@ const toVerl = command({
   example: 'swefarm dataset to-verl --dataset rows.jsonl --output-dir verl',
   async run(o) {
     const { instances } = await datasetOf(o);
-    const showing = instances.filter(({ pictures: shown = [] }) => shown.length > 0).length;
-    if (showing > 0)
-      printStatus(
-        `swefarm: ${showing} instances show pictures; these rows have their addresses, not the pictures`,
-      );
+    notePictures(instances);
     const { promptStyle: style, valShare, agentName, withGold: gold } = o;
     const written = await writeVerlDataset(instances, o.outputDir, { style, valShare, agentName, gold });
     await print(JSON.stringify(written));
   },
 });
 
-export const dataset = commands({ fetch, pictures, ...DATASET_TOOLS, verify, 'to-verl': toVerl });
+const toHarbor = command({
+  description: 'write a task of Harbor for each instance',
+  options: {
+    ...group('Output:', {
+      '--output-dir <folder>': required(text('new folder for the tasks')),
+      '--network <net>': defaulted(
+        choice('network of agent and tests: none, or public, with which Harbor needs no sidecar', [
+          'none',
+          'public',
+        ]),
+        'none',
+      ),
+      '--grader <name>': defaulted(
+        choice(
+          'whose rules decide; auto: those of the dataset family',
+          EvaluationConfig.shape.grader.unwrap().options,
+        ),
+        'auto',
+      ),
+    }),
+    ...DATASET,
+  },
+  example: 'swefarm dataset to-harbor --dataset rows.jsonl --output-dir tasks',
+  async run(o) {
+    const { instances } = await datasetOf(o);
+    notePictures(instances);
+    const { network, grader, skipUngradable: skipRefused } = o;
+    const written = await writeHarborTasks(instances, o.outputDir, { network, grader, skipRefused });
+    for (const [reason, count] of Object.entries(written.left_out))
+      printStatus(`left out ${count} of ${instances.length} instances: ${reason}`);
+    await print(JSON.stringify(written));
+  },
+});
+
+function notePictures(instances: readonly Instance[]): void {
+  const showing = instances.filter(({ pictures: shown = [] }) => shown.length > 0).length;
+  if (showing === 0) return;
+  printStatus(
+    `swefarm: ${showing} instances show pictures; the output has their addresses, not the pictures`,
+  );
+}
+
+export const dataset = commands({
+  fetch,
+  pictures,
+  ...DATASET_TOOLS,
+  verify,
+  'to-verl': toVerl,
+  'to-harbor': toHarbor,
+});

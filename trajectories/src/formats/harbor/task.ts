@@ -1,0 +1,235 @@
+/** Makes the files of a task of Harbor 0.25 from an instance and its plan. */
+import { readFileSync } from 'node:fs';
+import { type Instance, type InstancePlan, jsonText, SandboxConfig, type Step } from '@swefarm/shared';
+
+const asset = (name: string): string => readFileSync(new URL(`./task/${name}`, import.meta.url), 'utf8');
+const TEST = asset('test.sh');
+const GRADE = asset('grade.py');
+const READERS = asset('readers.py');
+const PREPARE = asset('prepare.sh');
+const COLLECT = asset('collect.sh');
+
+/** Git folder with the tree at the start, outside of the repository, from which the patch of the agent is taken. */
+const START = '/var/lib/swefarm/start.git';
+const ACTIVATE = '/etc/swefarm-activate.sh';
+const PREPARED = '/opt/swefarm-prepare';
+/** Files that tests and builds leave, which are no work of the agent. */
+const EXCLUDED = [
+  '__pycache__/',
+  '*.py[cod]',
+  '*.egg-info/',
+  '.eggs/',
+  '.pytest_cache/',
+  '.mypy_cache/',
+  '.tox/',
+  '/build/',
+  '*.so',
+  '*.o',
+  '*.orig',
+  '*.rej',
+];
+const MIB = 1024 ** 2;
+/** Seconds for the start of the container, and for steps and grading beside the tests. */
+const BUILD_SECONDS = 1800;
+const MARGIN_SECONDS = 600;
+
+export type TaskOptions = {
+  network: 'none' | 'public';
+  /** Time limit of the agent in seconds. */
+  agentSeconds: number;
+  /** Time limit of tests whose plan has none, in seconds. */
+  testSeconds: number;
+};
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+const command = (argv: readonly string[]): string => argv.map(quoted).join(' ');
+
+/** Returns the texts of the files by path, below the folder of the task. */
+export function taskFiles(
+  instance: Instance,
+  plan: InstancePlan,
+  options: TaskOptions,
+): Record<string, string> {
+  const run = SandboxConfig.parse({});
+  const { workdir = run.workdir, activate = run.activate } = instance.environment ?? {};
+  const task = { instance, plan, workdir, activate, limit: plan.timeout ?? options.testSeconds };
+  return {
+    'task.toml': taskToml(task, options),
+    'instruction.md': instruction(instance, workdir),
+    ...inFolder('environment', environmentFiles(task)),
+    ...inFolder('tests', verifierFiles(task)),
+    ...(instance.patch !== '' && {
+      'solution/gold.diff': instance.patch,
+      'solution/solve.sh': solution(plan, workdir),
+    }),
+  };
+}
+
+type Task = {
+  instance: Instance;
+  plan: InstancePlan;
+  workdir: string;
+  activate: string;
+  /** Time limit of the tests in seconds. */
+  limit: number;
+};
+
+const inFolder = (folder: string, files: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(files).map(([name, text]) => [`${folder}/${name}`, text]));
+
+const stepsOf = ({ environment }: Instance, role: 'agent' | 'evaluation'): Step[] =>
+  (environment?.setup ?? []).filter(({ roles }) => roles.includes(role));
+
+/** The image of the agent. The layer that removes `prepare` hides its content from the container. */
+function environmentFiles({ instance, workdir, activate }: Task): Record<string, string> {
+  const { hidden = [], history } = instance.environment ?? {};
+  const steps = numbered('"$here"/steps');
+  const inTree = hidden.filter((path) => path.startsWith(`${workdir}/`));
+  return {
+    Dockerfile: dockerfile(instance, workdir, [
+      `COPY prepare ${PREPARED}`,
+      `RUN bash ${PREPARED}/prepare.sh && rm -rf ${PREPARED}`,
+      // A command of an agent is `bash -c`, which reads the file of this variable.
+      ...(activate === '' ? [] : [`COPY activate.sh ${ACTIVATE}`, `ENV BASH_ENV=${ACTIVATE}`]),
+    ]),
+    ...(activate !== '' && {
+      'activate.sh': `[ -n "\${SWEFARM_ACTIVE:-}" ] || { export SWEFARM_ACTIVE=1; ${activate}; } >/dev/null 2>&1\n`,
+    }),
+    'prepare/prepare.sh': PREPARE,
+    'prepare/plan.sh': lines([
+      ...pathVariables(workdir),
+      `history=${history === 'replaced' ? 'replace' : 'prune'}`,
+      steps.function('setup', stepsOf(instance, 'agent')),
+    ]),
+    ...inFolder('prepare/steps', steps.files()),
+    'prepare/hidden': lines(hidden),
+    // The clean tree has the hidden files, so a patch that adds one would not apply.
+    'prepare/exclude': lines([...EXCLUDED, ...inTree.map((path) => path.slice(workdir.length))]),
+  };
+}
+
+function verifierFiles({ instance, plan, workdir, limit }: Task): Record<string, string> {
+  const steps = numbered('/tests/steps');
+  return {
+    Dockerfile: dockerfile(instance, workdir, ['COPY . /tests/']),
+    'test.sh': TEST,
+    'grade.py': GRADE,
+    'readers.py': READERS,
+    'plan.sh': lines([
+      `workdir=${quoted(workdir)}`,
+      `patch_path=${quoted(plan.patch_path)}`,
+      `unapplied=${plan.unapplied}`,
+      `limit=${Math.ceil(limit)}`,
+      steps.function('setup', stepsOf(instance, 'evaluation')),
+      steps.function('before', plan.before),
+      applyFunction(plan),
+      steps.function('after', plan.after),
+    ]),
+    ...inFolder('steps', steps.files()),
+    'eval.sh': plan.script,
+    'task.json': jsonText(gradedBy(instance, plan), 1),
+  };
+}
+
+/** Shell variables of the repository and of the git folder with its start. */
+const pathVariables = (workdir: string): string[] => [`workdir=${quoted(workdir)}`, `start=${START}`];
+
+const lines = (texts: readonly string[]): string => texts.map((text) => `${text}\n`).join('');
+
+/** Numbers the scripts of steps in `folder`. `function`: a shell function that runs steps up to the first failure. */
+function numbered(folder: string) {
+  const scripts: string[] = [];
+  const call = ({ name, script, timeout, may_fail }: Step): string => {
+    const file = `${folder}/${scripts.push(script)}.sh`;
+    return `  step ${may_fail ? 'may' : 'must'} ${Math.ceil(timeout)} ${quoted(name)} ${file} || return\n`;
+  };
+  return {
+    function: (name: string, steps: readonly Step[]): string =>
+      `${name}() {\n${steps.map(call).join('')}  true\n}`,
+    files: (): Record<string, string> =>
+      Object.fromEntries(scripts.map((script, at) => [`${at + 1}.sh`, `${script}\n`])),
+  };
+}
+
+/** The commands that the farm uses for a patch from a tree: the first one leaves white space as it is, and `patch` is not used. */
+function applyFunction({ apply, patch_path, reset_between, already_applied }: InstancePlan): string {
+  const exact = ['git', 'apply', '--verbose', '--whitespace=nowarn', patch_path];
+  const others = apply.map(({ argv }) => argv).filter(([program]) => program !== 'patch');
+  const attempts = apply.length === 0 ? [] : [exact, ...others];
+  const reset = reset_between.map((argv) => `  ${command(argv)}\n`).join('');
+  const tries = attempts
+    .map((argv, at) => `${at === 0 ? '' : reset}  attempt ${command(argv)} && return\n`)
+    .join('');
+  const last =
+    attempts.length === 0 ? '  true' : already_applied ? `  attempt ${command(already_applied)}` : '  false';
+  return `apply() {\n${tries}${last}\n}`;
+}
+
+/** Returns a script that applies the gold patch with the commands of the harness. */
+const solution = ({ apply, patch_path, reset_between }: InstancePlan, workdir: string): string => {
+  const used = apply.length === 0 ? [['git', 'apply', patch_path]] : apply.map(({ argv }) => argv);
+  const reset = reset_between.map((argv) => `${command(argv)}\n`).join('');
+  const tries = used.map((argv) => `${command(argv)} && exit\n`).join(reset);
+  return `#!/bin/bash\n# Applies the gold patch.\ncd ${quoted(workdir)} || exit\ncp /solution/gold.diff ${quoted(patch_path)}\n${tries}exit 1\n`;
+};
+
+function gradedBy({ FAIL_TO_PASS, PASS_TO_PASS }: Instance, { outcomes, verdict }: InstancePlan) {
+  const { rule, expected } = verdict;
+  const tests = { rule, FAIL_TO_PASS, PASS_TO_PASS, expected };
+  if (outcomes.from === 'log') return { ...tests, dialect: outcomes.dialect, parser: outcomes.parser };
+  return { ...tests, pattern: outcomes.from === 'exit_code' ? outcomes.pattern : undefined };
+}
+
+function dockerfile({ image, environment }: Instance, workdir: string, rest: readonly string[]): string {
+  const variables = Object.entries(environment?.env ?? {}).map(
+    ([name, value]) => `ENV ${name}="${value.replace(/[\\"$]/g, '\\$&')}"`,
+  );
+  return lines([`FROM ${image}`, ...variables, `WORKDIR ${workdir}`, ...rest]);
+}
+
+const instruction = ({ repo, problem_statement }: Instance, workdir: string): string =>
+  `The repository ${repo} is in ${workdir}. Solve this issue:
+
+<issue>
+${problem_statement}
+</issue>
+
+Change the source files so that the issue is solved in general, not only for the example it shows. Do not change existing tests or the project's configuration; other tests will judge your work.
+`;
+
+function taskToml({ instance, plan, workdir, limit }: Task, { network, agentSeconds }: TaskOptions): string {
+  const { instance_id, repo, family, base_commit, environment, needs_egress } = instance;
+  const defaults = SandboxConfig.parse({});
+  const mode = (egress: boolean): string =>
+    `network_mode = ${toml(network === 'public' || egress ? 'public' : 'no-network')}`;
+  const own = [...(environment?.setup ?? []), ...plan.before, ...plan.after];
+  const seconds = own.reduce((sum, { timeout }) => sum + timeout, limit + MARGIN_SECONDS);
+  return lines([
+    'schema_version = "1.4"',
+    'source = "swefarm"',
+    '\n[metadata]',
+    `instance_id = ${toml(instance_id)}`,
+    `repo = ${toml(repo)}`,
+    `base_commit = ${toml(base_commit)}`,
+    `family = ${toml(family)}`,
+    `grader = ${toml(plan.grader)}`,
+    '\n[agent]',
+    `timeout_sec = ${decimal(agentSeconds)}`,
+    '\n[environment]',
+    `build_timeout_sec = ${decimal(BUILD_SECONDS)}`,
+    `cpus = ${Math.max(defaults.cpus, environment?.cpus ?? 0)}`,
+    `memory_mb = ${Math.ceil(Math.max(defaults.memory_bytes, environment?.memory_bytes ?? 0) / MIB)}`,
+    mode(false),
+    '\n[verifier]',
+    `timeout_sec = ${decimal(Math.ceil(seconds))}`,
+    'environment_mode = "separate"',
+    mode(needs_egress),
+    '\n[[verifier.collect]]',
+    `command = ${toml(lines(pathVariables(workdir)) + COLLECT)}`,
+    'timeout_sec = 300.0',
+  ]);
+}
+
+const decimal = (value: number): string => (Number.isInteger(value) ? value.toFixed(1) : String(value));
+/** A JSON string is a TOML string, but for the character DEL. */
+const toml = (text: string): string => jsonText(text).replaceAll('\x7f', '\\u007f');
