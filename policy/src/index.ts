@@ -21,6 +21,7 @@ export { type AnswerSink, wantsStream } from './endpoint/stream.ts';
 export { parseUsage } from './endpoint/usage.ts';
 export { findFencedBlock } from './fencedblock.ts';
 export { openTurnClient, openTurnClients } from './openturnclient.ts';
+export { type PolicyReply, turnOf } from './policyreply.ts';
 export { type RecordedReply, recordedReplies } from './recordedreplies.ts';
 export { type JinjaTemplate, parseJinja } from './template/jinja.ts';
 export { openRenderer } from './template/renderer.ts';

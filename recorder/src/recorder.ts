@@ -3,7 +3,7 @@
  * {@link Recorder}, and `createRecorderServer(recorder)` the HTTP server that passes it the requests of one sandbox.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ExpertMode, ModelReply } from '@swefarm/policy';
+import type { ExpertMode, PolicyReply } from '@swefarm/policy';
 import type {
   AgentCard,
   ExitStatus,
@@ -29,14 +29,8 @@ export type Continued = {
   generation_log_probs: Float32Array | null;
 };
 
-/** The reply of a policy with what the worker knows of it, as in a turn. */
-export type RecordedReply = ModelReply & {
-  seconds: number;
-  endpoint: string;
-  after: PolicyPoint;
-  /** What was sampled, as one text; absent if the server parsed the answer. */
-  text?: string;
-} & Pick<Turn, 'policy_version' | 'asked' | 'spans'>;
+/** `after`: from where other lines may continue. `text`: the sampled text; absent if the server parsed the answer. */
+export type RecordedReply = PolicyReply & { after: PolicyPoint; text?: string };
 
 export type PolicyRequest = {
   /**

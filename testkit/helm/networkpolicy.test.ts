@@ -62,7 +62,7 @@ test('prepull reaches DNS and registries, not the metadata service, and nothing 
   expect(passes(all, 'Ingress', part('prepull'), STRANGER, 9400)).toBe(false);
 });
 
-test('callers outside the cluster reach a gateway with an external Service or gatewayFrom', () => {
+test('outside callers reach a gateway with an external Service or gatewayFrom', () => {
   const outside = { address: '198.51.100.4' };
   const reaches = (...more: string[]) => {
     const set = ['--kube-version', 'v1.33.0', ...more.flatMap((one) => ['--set-json', one])];

@@ -93,7 +93,7 @@ test('after an exception a worker hands back its rollouts and exits with 70', as
   expect(await second.stop()).toBe(0);
 });
 
-test('a gateway survives an unhandled rejection, and exits with 70 after an exception', async () => {
+test('a gateway survives a rejection, and exits with 70 after an exception', async () => {
   const { start } = await farmOf(1);
   const token = { SWEFARM_GATEWAY_TOKEN: 'token-of-this' };
   const serving = start(words`swefarm serve --port 0`, { NODE_OPTIONS, ...token });

@@ -58,7 +58,7 @@ test('repeated builds give the same images, which have labels and a list of pack
   expect(bill.components.map((one: { name: string }) => one.name)).toContain('bullmq');
 });
 
-test('with the capabilities of mode rootfs, a worker runs sandboxes under kernel limits', async () => {
+test('with capabilities of mode rootfs, a worker enforces kernel limits', async () => {
   const line = words`run --rm --read-only --tmpfs /tmp -v /scratch -v /store --cap-drop ALL ${CAPABILITIES}
     --security-opt seccomp=unconfined --security-opt apparmor=unconfined ${FOLDERS}
     ${PREFIX}worker:1 doctor --runtime rootfs --json`;

@@ -70,7 +70,7 @@ test('setup names each part by its packages, also parts named like functions of 
   );
 });
 
-test('existing programs are not requested, and installed programs exist afterwards', async () => {
+test('existing programs are not requested; installed ones exist afterwards', async () => {
   const here = await machine('cp "$0.new" "$(dirname "$0")/faketime"');
   await offerProgram(here);
   await executable(join(here.bin, 'shellcheck'), INSTALLED);
@@ -79,7 +79,7 @@ test('existing programs are not requested, and installed programs exist afterwar
   expect(await here.setup('shellcheck', 'faketime')).toEqual({ code: 0, output: '', missing: [] });
 });
 
-test('an unavailable package affects no other, and is named with the message of apt-get', async () => {
+test('an unavailable package affects no other, and is named with its error', async () => {
   const here = await machine(
     'case "$*" in *" install faketime") cp "$0.new" "$(dirname "$0")/faketime" ;;\n' +
       '*install*shellcheck*) echo "E: Unable to locate package shellcheck" >&2; exit 100 ;; esac',

@@ -64,7 +64,6 @@ const filter = command({
     ),
     ...FILTERS,
     '--gradable': flag('only rows that this farm can evaluate'),
-    '--invert': flag('write the rows that do not pass'),
     ...OUTPUT,
     ...ROWS,
   },
@@ -78,7 +77,7 @@ const filter = command({
       gradable: o.gradable,
       options: rowOptions(o),
     });
-    return await write(o.output, file, (row) => passes(row) !== o.invert);
+    return await write(o.output, file, passes);
   },
 });
 

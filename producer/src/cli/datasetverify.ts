@@ -17,9 +17,6 @@ export const verify = command({
   options: {
     '--times <n>': defaulted(whole('evaluations of each'), 3),
     '--output <file>': required(text('file for the clean rows, unchanged: .jsonl, .json or .parquet')),
-    '--findings <file>': text(
-      'JSONL with a line for each row: clean, or why it is left out (default: OUTPUT.findings.jsonl)',
-    ),
     ...EXAMINATION,
   },
   example: 'swefarm dataset verify --dataset rows.jsonl --output clean.jsonl',
@@ -58,7 +55,7 @@ export const verify = command({
     const missing = evaluated.size - found.filter(({ instance_id: id }) => evaluated.has(id)).length;
     if (missing > 0) throw changed(path, `${missing} evaluated rows are missing`);
     const lines = found.map((one) => JSON.stringify(one)).join('\n');
-    const findingsFile = o.findings ?? `${output.replace(/\.(jsonl?|parquet)(\.gz)?$/, '')}.findings.jsonl`;
+    const findingsFile = `${output.replace(/\.(jsonl?|parquet)(\.gz)?$/, '')}.findings.jsonl`;
     await inFolder(findingsFile, () => replaceRecord(findingsFile, lines));
     const clean = found.filter((one) => one.clean).length;
     printFindings(found, clean, output, findingsFile);

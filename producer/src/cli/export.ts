@@ -52,7 +52,6 @@ const CHOICE = group('Which rollouts:', {
   '--mask-overlong': flag(
     'do not train on rollouts that a token limit cut: masked where the format has masks, else left out',
   ),
-  '--most-turns <n>': whole('only rollouts with at most n turns'),
   '--max-tokens <n>': whole('only conversations of at most n tokens'),
   '--dedup-patches': flag('near-identical patches of an instance once'),
   '--per-instance <n>': number(
@@ -288,7 +287,6 @@ function choiceFilters(o: Values<typeof CHOICE>): ExportFilters {
     runs: o.run,
     instances: o.instances && new Set(o.instances.flatMap((ids) => expandIds(ids, '--instances'))),
     exitStatuses: o.exitStatus,
-    maxTurns: o.mostTurns,
     split: o.split === undefined ? undefined : { side: o.split, valShare: o.valShare },
   };
 }

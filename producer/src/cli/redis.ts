@@ -9,6 +9,9 @@ import { FARM, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, printStatus } from './terminal.ts';
 
+/** Seconds between two copies of the data to the shared file system. */
+const COPY_SECONDS = 30;
+
 export const redis = command({
   options: {
     '--dir <folder>': required(
@@ -19,8 +22,6 @@ export const redis = command({
     ),
     '--host <address>': text('address under which the other nodes reach this one (default: host name)'),
     '--port <n>': defaulted(whole('port; 0: any free one'), 0),
-    '--copy-every <seconds>': defaulted(whole('time between two copies'), 30),
-    '--redis-server <program>': text('redis-server or valkey-server (default: found on PATH)'),
     '--standby': flag('wait while another node leads, and lead after its end'),
     '--job <name>': text('name of the job, shown with the leader'),
     '--until-stdin-ends': flag('stop when standard input ends, not at SIGTERM: for batch schedulers'),
@@ -38,8 +39,7 @@ export const redis = command({
       host: await addressOf(host),
       prefix: config.redis_prefix,
       job: o.job ?? null,
-      copySeconds: o.copyEvery,
-      binary: o.redisServer ?? null,
+      copySeconds: COPY_SECONDS,
       binDir: join(config.state_dir, 'bin'),
       onReady: (ready) => void print(JSON.stringify(ready)),
       note: (note) => printStatus(`swefarm redis: ${note}`),

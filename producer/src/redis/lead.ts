@@ -32,7 +32,6 @@ export type LeadOptions = Omit<LockOptions, 'onWait'> & {
   port: number;
   prefix: string;
   copySeconds: number;
-  binary: string | null;
   binDir: string;
   onReady: (lead: { epoch: number; host: string; port: number; address: string; restored: boolean }) => void;
   note: (text: string) => void;
@@ -77,7 +76,6 @@ async function serve(options: LeadOptions, lock: Lock, lost: AbortSignal): Promi
     binDir: options.binDir,
     host,
     port,
-    ...(options.binary === null ? {} : { binary: options.binary }),
     settings: [aclUser(USER, `>${password}`, 'farm', options.prefix)],
   };
   const address = join(dir, 'address.json');

@@ -35,7 +35,6 @@ function start(name: string, options: Partial<LeadOptions> = {}): Leader {
     job: null,
     standby: false,
     copySeconds: 3600,
-    binary: null,
     binDir: join(folder, 'bin'),
     onReady: ready.resolve,
     note: (text) => void notes.push(text),

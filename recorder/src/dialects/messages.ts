@@ -268,6 +268,3 @@ export const MESSAGES: DialectForm = {
   refusal,
   refusedStream: (_request, _id, why, message) => namedEvent(refusal(why, message)),
 };
-
-/** The answer of `count_tokens`. */
-export const tokenCount = (tokens: number) => ({ input_tokens: tokens });

@@ -2,7 +2,6 @@
 import type { Dialect, Message } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
 import type { AgentAnswer, AgentRequest } from './dialect.ts';
-import { tokenCount } from './messages.ts';
 import { DIALECTS } from './registry.ts';
 
 const call = (id: string, name: string, args: string) => ({
@@ -183,8 +182,4 @@ test('characters at which clients end a line are escaped', () => {
     const text = DIALECTS[dialect].events(request(dialect), answer(message, 'stop'));
     expect(text).toContain('a\\u2028b\\u0085c');
   }
-});
-
-test('count_tokens has its own answer', () => {
-  expect(tokenCount(5)).toEqual({ input_tokens: 5 });
 });

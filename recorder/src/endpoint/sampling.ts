@@ -1,5 +1,6 @@
 /** Asks the policy for the answer to one request, and adds the answer to the tree. */
-import { RolloutFailure, type Turn, type TurnRequest } from '@swefarm/shared';
+import { turnOf } from '@swefarm/policy';
+import { RolloutFailure, type TurnRequest } from '@swefarm/shared';
 import { type Answer, type Asked, messagesOf } from '../lines/answer.ts';
 import { withUniqueIds } from '../lines/callids.ts';
 import { readAnswer } from '../lines/calls.ts';
@@ -42,7 +43,7 @@ export function createSampling(options: RecorderOptions, tree: HistoryTree) {
       match: recorded,
       given: { id, message: given.message, unread: read.unread },
       ...{ message: read.message, callIds: given.callIds, malformed: read.malformed },
-      turn: { ...turnOf(reply, requestOf(asked, recorded)), tokens },
+      turn: { ...turnOf(reply, 0), request: requestOf(asked, recorded), tokens },
       ...{ point: reply.after, experts },
     });
   };
@@ -91,18 +92,4 @@ const requestOf = ({ dialect, joined }: Asked, { matched, repaired }: Asked['mat
   ...{ dialect, matched, delivered: false },
   ...(joined > 0 ? { repeated: joined } : {}),
   ...(repaired ? { repaired: true as const } : {}),
-});
-
-const turnOf = (reply: RecordedReply, request: TurnRequest): Turn & { request: TurnRequest } => ({
-  message: 0,
-  finish_reason: reply.finish_reason,
-  model_seconds: reply.seconds,
-  usage: reply.usage,
-  policy_version: reply.policy_version,
-  ...(reply.asked && Object.keys(reply.asked).length > 0 ? { asked: reply.asked } : {}),
-  endpoint: reply.endpoint,
-  request,
-  ...(reply.spans ? { spans: reply.spans } : {}),
-  tokens: null,
-  commands: [],
 });

@@ -21,7 +21,6 @@ import {
   REFUSAL_STATUS,
   type Refused,
 } from '../../src/dialects/dialect.ts';
-import { tokenCount } from '../../src/dialects/messages.ts';
 import { modelEntry, modelList } from '../../src/dialects/models.ts';
 import { DIALECTS } from '../../src/dialects/registry.ts';
 
@@ -199,7 +198,8 @@ async function serve(incoming: IncomingMessage, response: ServerResponse): Promi
   const entry = { path: incoming.url, headers, body: text ? JSON.parse(text) : null };
   if (dialect && incoming.method === 'POST') return serveModel(dialect, entry, entry.body, response);
   record({ ...entry, method: incoming.method });
-  if (path.endsWith('/count_tokens')) return sendJson(response, 200, tokenCount(Math.ceil(text.length / 4)));
+  if (path.endsWith('/count_tokens'))
+    return sendJson(response, 200, { input_tokens: Math.ceil(text.length / 4) });
   if (path.endsWith('/models')) return sendJson(response, 200, modelList('scripted'));
   if (path.includes('/models/'))
     return sendJson(response, 200, modelEntry(path.slice(path.lastIndexOf('/') + 1)));

@@ -25,8 +25,6 @@ export type LaunchOptions = {
   port?: number;
   /** Additional address on which the server listens. */
   host?: string;
-  /** Path of the server program; default: an installed or downloaded program. */
-  binary?: string;
   /** Password of the server; default: a new random password. */
   password?: string;
   /** Additional lines of redis.conf. */
@@ -63,7 +61,7 @@ export async function launchRedis(options: LaunchOptions): Promise<LaunchedRedis
 }
 
 async function start(options: LaunchOptions): Promise<LaunchedRedis> {
-  const binary = options.binary ?? (await findRedisServer(options.binDir, options.signal));
+  const binary = await findRedisServer(options.binDir, options.signal);
   const port = options.port ?? (await freePort());
   const password = options.password ?? randomBytes(24).toString('hex');
   const conf = join(options.dir, 'redis.conf');

@@ -133,7 +133,8 @@ class Model:
                 3: called("submit_solution") if submits else "That is all.<|im_end|>",
             }.get(turn, "That is all.<|im_end|>")
         ids = tokenizer.encode(said, add_special_tokens=False)
-        if MODE == "die" and turn == 2 and len(self.order) == TRAJECTORIES:
+        # A second turn shows that the sandbox of the trajectory has run a command.
+        if MODE == "die" and len(self.turns) == TRAJECTORIES and min(self.turns.values()) == 2:
             report(state="working")
         return TokenOutput(token_ids=ids, log_probs=[-0.5] * len(ids), stop_reason="completed")
 

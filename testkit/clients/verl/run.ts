@@ -177,7 +177,7 @@ async function checkAll(): Promise<void> {
   const isWorking = () => dying.facts.some((fact) => fact.state === 'working');
   await until(isWorking, { withinMs: 300_000, pauseMs: 500, what: 'all trajectories work' });
   const before = await sandboxes(env.SWEFARM_SCRATCH_DIR, name);
-  require(before >= 16, `16 sandboxes are held, found ${before}`);
+  require(before >= 16, `16 sandboxes run, found ${before}`);
   dying.child.kill('SIGKILL');
   const goneMs = await until(isEmpty, {
     withinMs: (LEASE_S + 60) * 1000,

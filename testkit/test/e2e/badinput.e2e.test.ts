@@ -89,7 +89,7 @@ describe.concurrent('the artifact store', () => {
     }
   });
 
-  test('its budget is reached: workers stop claiming, report it, and continue with free space', async () => {
+  test('its budget is reached: workers stop claiming until there is free space', async () => {
     await using redis = await startRedis();
     const farm = openScene({ SWEFARM_REDIS_URL: redis.url });
     const artifacts = join(scene.folder, 'budget');

@@ -103,7 +103,7 @@ test.each([
   expect(await worker()).toContain(WORKER_HELP);
 });
 
-test('replaced pieces are removed two weeks after their replacement, whatever their age', async () => {
+test('pieces are removed two weeks after their replacement, whatever their age', async () => {
   await compile();
   const made = await readdir(pieces());
   const grow = async (): Promise<void> => {

@@ -78,7 +78,7 @@ test('health distinguishes sound, broken and flaky instances and failed setups i
   expect(stderr).toMatch(/no verdict: acme_calc_pr7: setup_failed: .*check out the parent commit/);
 });
 
-test('dataset verify writes the sound rows, and names why each other row is excluded', async () => {
+test('dataset verify writes sound rows, and names why others are excluded', async () => {
   const sound = instances.get('swe-rebench-v2')?.row;
   const dataset = await writeLines(join(folder, 'some.jsonl'), [sound, ...unsound()]);
   const output = join(folder, 'clean.jsonl');

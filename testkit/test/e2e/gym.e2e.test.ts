@@ -88,7 +88,7 @@ test('with token echo a sample is contiguous and trained on', async () => {
   expect(sample).toMatchObject({ raises: null, masked: false, reward: 1, trainedTurns: 3 });
 });
 
-test('a template that strips thinking gives a trainer a named failure, a collector a reward', async () => {
+test('a template that strips thinking gives a trainer a named failure', async () => {
   const broken: Policy = { template: 'strips-thinking', think: true };
   expect(await rollout('text', broken)).toMatchObject({ raises: 'non-contiguous', reward: 1 });
   const refused = await rollout('strict', broken);
@@ -96,7 +96,7 @@ test('a template that strips thinking gives a trainer a named failure, a collect
   expect(refused.text).toContain('policy_tokens');
 });
 
-test('missing tokens give a trainer a named failure, a collector a reward', async () => {
+test('missing tokens give a trainer a named failure', async () => {
   expect(await rollout('text', { tokens: false })).toMatchObject({ raises: 'no trainable item', reward: 1 });
   const refused = await rollout('strict', { tokens: false });
   expect(refused).toMatchObject({ raises: 'data' });

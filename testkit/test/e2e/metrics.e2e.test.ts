@@ -122,7 +122,7 @@ test('every alert fires and clears for promtool', async () => {
   await run('promtool', ['check', 'config', '--syntax-only', 'prometheus.yml'], { cwd: PROMETHEUS });
 });
 
-test('Prometheus has the exact counts of a run with a killed worker, and sends an alert', async () => {
+test('Prometheus has the exact counts of a run with a killed worker, and alerts', async () => {
   await using redis = await startRedis();
   const scene = openScene({ SWEFARM_REDIS_URL: redis.url, SWEFARM_GATEWAY_TOKEN: TOKEN });
   const { folder } = scene;

@@ -118,7 +118,7 @@ test('with commands in texts, mini-swe-agent and mini send and get the same ids'
   expect(theirs.line.tokens).toEqual(ours.line.tokens);
 });
 
-test('with tool calls, mini-swe-agent and mini differ in the tools and in the submit', async ({ skip }) => {
+test('with tool calls, mini-swe-agent and mini differ in tools and submit', async ({ skip }) => {
   await skipWithout(skip);
   const [ours, theirs] = await play('tool', 'litellm');
   expectResolvedAlike(ours, theirs);

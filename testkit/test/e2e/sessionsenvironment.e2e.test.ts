@@ -40,7 +40,7 @@ async function ownRow(folder: string): Promise<Record<string, unknown>> {
   };
 }
 
-test('a session has the folder, activation, variables, hidden paths and plan of its instance', async () => {
+test('a session has environment, hidden paths and plan of its instance', async () => {
   await using stack = new AsyncDisposableStack();
   const { scene, gateway, open, run: runCommand, submit } = await startSessions(stack, 3);
   const trees = join(scene.folder, 'trees');

@@ -58,7 +58,7 @@ test('four jobs, a lost node, a requeued leader, a cancel, a time limit: each re
 /** Takes 200 MB a second, up to 4 GB. */
 const HOG = `python3 -c 'import time; x = []; [(x.append(b"x" * 20_000_000), time.sleep(0.1)) for i in range(200)]'`;
 
-test('the watchdog limits the memory of a sandbox, so SLURM does not kill the step', async () => {
+test('the watchdog limits the memory of a sandbox before SLURM kills the step', async () => {
   // If the memory hog is not killed, the command removes the tree, so that the rollout cannot resolve.
   const script = twentyTurns(`${HOG}; [ $? = 137 ] || rm -rf /testbed/*`);
   await using farm = await startSlurmFarm(1, [], runtimeHere(), script);

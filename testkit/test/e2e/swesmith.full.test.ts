@@ -97,7 +97,7 @@ describe.each(CASES)("%s in SWE-smith's form, on %s", (name, runtime) => {
   });
 });
 
-test('a bug patch that does not apply is a failure of the instance, without verdict', async () => {
+test('a bug patch that does not apply is a failure of the instance', async () => {
   const [row] = await smithParse(join(scene.folder, 'unmade'), 'rootfs', ['absent']);
   const unmade = [{ ...row, patch: misfit('parse.py') }];
   const dataset = await writeLines(join(scene.folder, 'unmade.jsonl'), unmade);

@@ -116,7 +116,7 @@ test('the page has four sections with commands', () => {
   );
 });
 
-test('1: two temperatures are two runs, and the fine-tuning set follows its size rules', async () => {
+test('1: two temperatures are two runs; the fine-tuning set has a limited size', async () => {
   const output = await follow('1');
   for (const [tag, temperature] of [
     ['t05', 0.5],
@@ -164,7 +164,7 @@ test("2: an expert's trajectories are evaluated again, and only resolved ones be
   }
 });
 
-test('3: the parts of a verifier set share no instance, and its training part is balanced', async () => {
+test('3: parts of a verifier set share no instance; the training part is even', async () => {
   const output = await follow('3');
   const [train, val] = [await linesOf('verifier.train.jsonl'), await linesOf('verifier.val.jsonl')];
   const idsOf = (rows: Row[]) => [...new Set(rows.map(({ instance_id }) => instance_id))];

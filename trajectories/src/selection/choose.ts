@@ -28,7 +28,6 @@ export type ExportFilters = {
   exitStatuses?: readonly string[] | undefined;
   /** Whether to leave out rollouts that a token limit cut. */
   withoutTruncated?: boolean | undefined;
-  maxTurns?: number | undefined;
 };
 
 export type ChoiceOptions = {
@@ -234,7 +233,7 @@ function hashOf(chosen: ReadonlyMap<string, number>): string {
 /** Returns the reason why a filter drops the line; null: no filter does. Dropped lines are counted by reason. */
 function dropReason(line: OutputLine, filters: ExportFilters): string | null {
   const { outcome, resolved, reward, report, facts } = line;
-  const { runs, tags, instances, split, onlyResolved, minReward, exitStatuses, maxTurns } = filters;
+  const { runs, tags, instances, split, onlyResolved, minReward, exitStatuses } = filters;
   if (line.dry_run) return 'of a dry run, which no model sampled';
   if (runs && !runs.includes(line.run_id)) return 'of another run';
   if (tags && !tags.includes(line.tag ?? '')) return 'of another tag';
@@ -250,7 +249,7 @@ function dropReason(line: OutputLine, filters: ExportFilters): string | null {
   if (filters.withoutTruncated && isTruncated({ exit_status: line.exit_status, facts }))
     return 'cut by a token limit';
   if (exitStatuses && !exitStatuses.includes(line.exit_status ?? 'none')) return 'of another exit status';
-  return maxTurns !== undefined && line.turns > maxTurns ? `over ${maxTurns} turns` : null;
+  return null;
 }
 
 /**

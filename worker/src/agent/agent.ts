@@ -1,5 +1,5 @@
 /** Input and output of an agent. An agent returns how it ended; it throws faults of the infrastructure as RolloutFailure. */
-import type { Continued, ModelReply, TurnReply } from '@swefarm/policy';
+import type { Continued, PolicyReply, TurnReply } from '@swefarm/policy';
 import type { Shell } from '@swefarm/sandbox';
 import type {
   AgentConfig,
@@ -8,24 +8,11 @@ import type {
   Instance,
   Message,
   PolicyConfig,
-  RequestedSampling,
-  Span,
   TokenLimit,
   ToolDefinition,
   Trajectory,
 } from '@swefarm/shared';
 import type { Pause } from './deadline.ts';
-
-export type PolicyReply = ModelReply & {
-  /** Duration of the answer, without the seconds in which the policy was paused. */
-  seconds: number;
-  /** The endpoint that sent the last part of the answer. */
-  endpoint: string;
-  policy_version: { start: string | null; end: string | null };
-  asked?: RequestedSampling;
-  /** Which weights generated which tokens; absent when the endpoint sent no token ids. */
-  spans?: Span[];
-};
 
 /** The prompt no longer fits the context of the endpoint or a limit of the run. After the first turn, this is no failure. */
 export type ContextOverflow = {

@@ -2,7 +2,7 @@
  * The loop of the mini agent, modelled on mini-swe-agent: it asks the model, runs the command and sends the output, until the model submits
  * or a limit is reached. Messages are only appended to the history. Mistakes of the model are return values, not errors.
  */
-import { expertModeOf, recordTokens, TokenBreak } from '@swefarm/policy';
+import { expertModeOf, type PolicyReply, recordTokens, TokenBreak, turnOf } from '@swefarm/policy';
 import { SandboxKilledError } from '@swefarm/sandbox';
 import {
   costOf,
@@ -13,7 +13,7 @@ import {
   type Turn,
 } from '@swefarm/shared';
 import { type Action, type Call, parseAction } from './actions.ts';
-import type { AgentDeps, AgentEnd, AgentTask, PolicyReply } from './agent.ts';
+import type { AgentDeps, AgentEnd, AgentTask } from './agent.ts';
 import { endOf, feedbackOn } from './execute.ts';
 import { executeCall } from './executecall.ts';
 import { openPrompts } from './prompts.ts';
@@ -124,18 +124,7 @@ async function askPolicy(state: RolloutState): Promise<PolicyReply | Stop> {
 
 function recordAnswer(state: RolloutState, reply: PolicyReply): Turn {
   const { messages, turns } = state.trajectory;
-  const turn: Turn = {
-    message: messages.push(reply.message) - 1,
-    finish_reason: reply.finish_reason,
-    model_seconds: reply.seconds,
-    usage: reply.usage,
-    policy_version: reply.policy_version,
-    ...(reply.asked && Object.keys(reply.asked).length > 0 ? { asked: reply.asked } : {}),
-    endpoint: reply.endpoint,
-    ...(reply.spans ? { spans: reply.spans } : {}),
-    tokens: null,
-    commands: [],
-  };
+  const turn = turnOf(reply, messages.push(reply.message) - 1);
   turns.push(turn);
   return turn;
 }

@@ -1,7 +1,7 @@
 /** Test tool: requests one turn of a policy with one endpoint of the test. */
 
+import type { PolicyReply } from '@swefarm/policy';
 import { originsOf, PolicyConfig, type PolicyKey, RolloutFailure, Secret } from '@swefarm/shared';
-import type { PolicyReply } from '../../src/agent/agent.ts';
 import type { Endpoint } from './endpoint.ts';
 import { never, policyAt, START } from './scripted.ts';
 

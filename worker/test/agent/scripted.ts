@@ -1,10 +1,10 @@
 /** Test tools: a policy and a shell that follow a script, for tests of the loop. */
 
-import { NO_LIMITS } from '@swefarm/policy';
+import { NO_LIMITS, type PolicyReply } from '@swefarm/policy';
 import type { CommandResult, RunOptions, Shell } from '@swefarm/sandbox';
 import { AgentConfig, type Message, PolicyConfig } from '@swefarm/shared';
 import { bareInstance } from '@swefarm/testkit';
-import type { AgentDeps, AgentTask, ContextOverflow, Policy, PolicyReply } from '../../src/agent/agent.ts';
+import type { AgentDeps, AgentTask, ContextOverflow, Policy } from '../../src/agent/agent.ts';
 import type { Pause } from '../../src/agent/deadline.ts';
 import { runMiniAgent } from '../../src/agent/loop.ts';
 import { Endpoints } from '../../src/agent/policy/endpoints.ts';
