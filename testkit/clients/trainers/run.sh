@@ -23,7 +23,7 @@ check() { # check FILE [ARGUMENT]: runs one test; prints its result, or the end 
     failed=1
   fi
 }
-for name in trl trl_async skyrl verl openrlhf; do check "check_$name.py"; done
+for name in trl trl_async skyrl verl openrlhf tinker areal; do check "check_$name.py"; done
 check check_verifiers.py ${prime:+"$prime"}
 if [ -n "$slime" ]; then
   check check_slime.py "$slime"
