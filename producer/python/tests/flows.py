@@ -1,4 +1,4 @@
-"""Drives the adapters of verifiers, OpenRLHF, Tinker, AReaL and rLLM through the contract, with stand-ins for the classes of the trainers."""
+"""Drives the adapters of verifiers, OpenRLHF, Tinker and AReaL through the contract, with stand-ins for the classes of the trainers."""
 
 from __future__ import annotations
 
