@@ -27,12 +27,16 @@ step 'files that editable installations write' node grading/test/editable/run.ts
 step 'verl 0.9.1: tools, agent loop, estimator, a killed trainer' \
   node testkit/clients/verl/run.ts --venv "$venvs/trainers"
 
-trainers() { # slime comes from a checkout, because no package index has it
-  local slime=.swefarm/cache/slime
-  [ -e "$slime" ] || git clone -q --depth 1 https://github.com/THUDM/slime "$slime" || true
-  bash testkit/clients/trainers/run.sh "$venvs/trainers" "$PWD/$slime"
+trainers() { # these three come from checkouts, because no package index has them
+  local name checkouts=()
+  for name in THUDM/slime rllm-org/rllm PrimeIntellect-ai/prime-rl; do
+    local checkout=.swefarm/cache/${name#*/}
+    [ -e "$checkout" ] || git clone -q --depth 1 "https://github.com/$name" "$checkout" || true
+    checkouts+=("$PWD/$checkout")
+  done
+  bash testkit/clients/trainers/run.sh "$venvs/trainers" "${checkouts[@]}"
 }
-step 'TRL 1.16.0, SkyRL 0.4.0, verl 0.9.1 and slime take samples under ten faults' trainers
+step 'nine trainers take samples under ten faults' trainers
 
 learning() { # learning OPTION...: the trainer starts its own farm
   node testkit/clients/train/run.ts --venv "$venvs/trainers" "$@"

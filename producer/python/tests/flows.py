@@ -1,4 +1,4 @@
-"""Drives the adapters of verifiers, OpenRLHF, Tinker, AReaL and rLLM through the contract, with stand-ins for the classes of the trainers."""
+"""Drives the adapters of verifiers, OpenRLHF, Tinker and AReaL through the contract, with stand-ins for the classes of the trainers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from contract import N, Trained
 from drives import ROWS, THINGS, TOKENIZER
 from scriptedfarm import ScriptedFarm
 
+from swefarm import Farm
 from swefarm.trainers.baseline import group_advantages
+from swefarm.trainers.batch import run_of_process
 
 
 class Made:
@@ -42,10 +44,18 @@ def adapter(name: str, modules: "dict[str, dict[str, Any]]", farm: ScriptedFarm)
     for path, module in made.items():
         if "." in path:
             setattr(made[path.rpartition(".")[0]], path.rpartition(".")[2], module)
+    run_of_process.cache_clear()  # As in a new process.
     with mock.patch.dict(sys.modules, made), mock.patch.dict("os.environ", {"SWEFARM_GATEWAY_URL": farm.url}):
         sys.modules.pop(f"swefarm.trainers.{name}", None)
         yield importlib.import_module(f"swefarm.trainers.{name}")
     sys.modules.pop(f"swefarm.trainers.{name}", None)
+
+
+def written(folder: str) -> str:
+    """Returns the path of a file with the rows."""
+    path = Path(folder, "rows.jsonl")
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    return str(path)
 
 
 def centred(rewards: "Sequence[Any]", groups: "Sequence[Any]") -> "list[float]":
@@ -89,9 +99,7 @@ def verifiers_modules() -> "dict[str, dict[str, Any]]":
 def play_verifiers(farm: ScriptedFarm, name: str) -> "list[Any]":
     """Returns the episodes of one batch."""
     with adapter("verifiers", verifiers_modules(), farm) as module, tempfile.TemporaryDirectory() as folder:
-        rows = Path(folder, "rows.jsonl")
-        rows.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
-        taskset = module.FarmTaskset(config=THINGS(rows=str(rows), task=None))
+        taskset = module.FarmTaskset(config=THINGS(rows=written(folder), task=None))
         module.FarmTask.__init__ = lambda self, data, _: Made.__init__(self, data=data, key=data.id, hash=data.id)
         module.FarmData.prompt_text = property(lambda self: self.prompt)
         limits = {"max_prompt": 16, "max_response": 64, "overlong": "mask", "settings": {}}
@@ -141,9 +149,7 @@ class Engine:
 def play_openrlhf(farm: ScriptedFarm, name: str, engine: Any) -> "tuple[Any, list[list[dict[str, Any]]]]":
     """Returns the executor and the answers of each group. Its actor plays the samples of a prompt at once."""
     with adapter("openrlhf", {"openrlhf.utils.agent": {"AgentExecutorBase": object}}, farm) as module, tempfile.TemporaryDirectory() as folder:
-        rows = Path(folder, "rows.jsonl")
-        rows.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
-        executor = module.executor(str(rows), run=name, max_prompt=16)()
+        executor = module.executor(written(folder), run=name, max_prompt=16)()
 
         async def group(row: Any) -> "list[dict[str, Any]]":
             params = Params(temperature=0.7, top_p=1.0, top_k=-1, max_tokens=None, logprobs=1)
@@ -168,4 +174,127 @@ def drive_openrlhf(farm: ScriptedFarm, name: str) -> "list[Trained]":
     return trained
 
 
-__all__ = ["Made", "THINGS", "TOKENIZER", "adapter", "centred", "drive_openrlhf", "drive_verifiers"]
+class Client:
+    """tinker's SamplingClient."""
+
+    def __init__(self) -> None:
+        self.asked: "list[Any]" = []
+
+    async def sample(self, prompt: Any, num_samples: int, sampling_params: Any) -> Any:
+        self.asked.append((prompt, vars(sampling_params)))
+        return THINGS(sequences=[THINGS(tokens=[7, 8], logprobs=[-0.5, -1.0], stop_reason="stop")])
+
+
+class AllFailed(Exception):
+    pass
+
+
+class Placed:
+    """An object whose attributes are given by place or by name."""
+
+    names: "tuple[str, ...]" = ()
+
+    def __init__(self, *places: Any, **given: Any) -> None:
+        self.__dict__.update({**dict(zip(self.names, places)), **given})
+
+
+def placed(name: str, *names: str) -> type:
+    return type(name, (Placed,), {"names": names})
+
+
+def tinker_modules() -> "dict[str, dict[str, Any]]":
+    cookbook, transition = "tinker_cookbook", placed("Transition", "ob", "ac", "reward", "episode_done")
+    return {
+        "tinker.types": {"SamplingParams": placed("SamplingParams"), "ModelInput": THINGS(from_ints=list)},
+        f"{cookbook}.completers": {"TokensWithLogprobs": placed("TokensWithLogprobs")},
+        f"{cookbook}.exceptions": {"AllTrajectoriesFailedError": AllFailed},
+        f"{cookbook}.rl.rollout_strategy": {"RolloutResult": placed("RolloutResult"), "RolloutStrategy": object},
+        f"{cookbook}.rl.types": {
+            **{"EnvGroupBuilder": object, "RLDataset": object, "RolloutError": placed("RolloutError", "error_type", "error_message")},
+            **{"Trajectory": placed("Trajectory", "transitions", "final_ob"), "Transition": transition},
+        },
+    }
+
+
+def play_tinker(farm: ScriptedFarm, name: str, policy: Any, batches: int = 1) -> "tuple[Any, list[Any]]":
+    """Returns the strategy, and result and rewards of each group, as the cookbook's do_group_rollout makes them."""
+    with adapter("tinker", tinker_modules(), farm) as module:
+        strategy = module.FarmStrategy(Farm(farm.url, patience_s=20).run(name), TOKENIZER, max_prompt=16, max_response=64)
+        builders = module.FarmDataset(ROWS, n=N, groups_per_batch=len(ROWS), batches=1, key="train").get_batch(0)
+
+        async def group(builder: Any) -> Any:
+            try:
+                result = await strategy.execute(builder, policy)
+            except AllFailed:
+                return None
+            return result, [reward for reward, _ in await builder.compute_group_rewards(result.trajectories, result.envs)]
+
+        async def batch() -> "list[Any]":
+            return list(await asyncio.gather(*(group(builder) for builder in builders)))
+
+        return strategy, [asyncio.run(batch()) for _ in range(batches)][-1]
+
+
+def drive_tinker(farm: ScriptedFarm, name: str) -> "list[Trained]":
+    strategy, groups = play_tinker(farm, name, THINGS(sampling_client=Client(), temperature=1.0, max_tokens=64))
+    strategy.shim.close()
+    trained = []
+    for result, rewards in (group for group in groups if group is not None):
+        for trajectory, value in zip(result.trajectories, centred(rewards, [0] * len(rewards))):
+            tokens, mask, log_probs = [], [], []
+            for step in trajectory.transitions:
+                told = step.ob[len(tokens) :]
+                tokens += [*told, *step.ac.tokens]
+                mask += [0] * len(told) + [1] * len(step.ac.tokens)
+                log_probs += [0.0] * len(told) + step.ac.maybe_logprobs
+            trained.append(Trained(tokens, mask, log_probs, value))
+    return trained
+
+
+class Tensor(list):
+    """A row of torch's tensors."""
+
+    def unsqueeze(self, _: int) -> "list[Any]":
+        return [self]
+
+
+def areal_modules() -> "dict[str, dict[str, Any]]":
+    def tensor(values: Any, dtype: Any = None) -> Tensor:
+        return Tensor(values if isinstance(values, list) else [values])
+
+    log = THINGS(get=lambda scope: THINGS(scalar=lambda **_: None))
+    torch = {"tensor": tensor, "ones": lambda length, dtype: Tensor([1] * length), "int32": 0, "float32": 0, "bool": 0}
+    return {
+        "areal": {"workflow_context": THINGS(stat_scope=lambda: "rollout")},
+        "areal.api": {"RolloutWorkflow": object},
+        "areal.utils": {"stats_tracker": log},
+        "areal.utils.data": {"concat_padded_tensors": lambda rows: {name: [row[name][0] for row in rows] for name in rows[0]}},
+        "torch": torch,
+    }
+
+
+def play_areal(farm: ScriptedFarm, name: str) -> "list[Any]":
+    """Returns AReaL's tensors of each group."""
+    with adapter("areal", areal_modules(), farm) as module, tempfile.TemporaryDirectory() as folder:
+        gconfig = THINGS(temperature=0.7, top_p=1.0, top_k=10**8, max_new_tokens=64, stop=[])
+        workflow = module.FarmWorkflow(gconfig, n=N, model="m", run=name, rows=written(folder), max_prompt=16, max_response=64)
+        engine = THINGS(addresses=["10.0.0.1:8000"], get_version=lambda: 4)
+
+        async def batch() -> "list[Any]":
+            return list(await asyncio.gather(*(workflow.arun_episode(engine, {"instance_id": row["instance_id"]}) for row in ROWS)))
+
+        return asyncio.run(batch())
+
+
+def drive_areal(farm: ScriptedFarm, name: str) -> "list[Trained]":
+    trained = []
+    for group in play_areal(farm, name):
+        for ids, mask, log_probs, versions, (value,) in zip(
+            *(group[key] for key in ("input_ids", "loss_mask", "logprobs", "versions", "rewards")) if group else [()] * 5
+        ):
+            known = [version for version, sampled in zip(versions, mask) if sampled]
+            trained.append(Trained(ids, mask, log_probs, value, (min(known), max(known))))
+    return trained
+
+
+__all__ = ["Client", "Engine", "THINGS", "drive_areal", "drive_openrlhf", "drive_tinker", "drive_verifiers", "play_areal", "play_tinker"]

@@ -19,6 +19,52 @@ class ContractTest(unittest.TestCase):
     def test_openrlhf(self):
         contract.check(self, flows.drive_openrlhf, resumes=False, std=False)
 
+    def test_tinker(self):
+        contract.check(self, flows.drive_tinker, std=False)
+
+    def test_areal(self):
+        contract.check(self, flows.drive_areal, resumes=False)
+
+
+class TinkerTest(unittest.TestCase):
+    def test_a_request_of_the_farm_is_sampled_by_the_client_of_its_group(self):
+        with ScriptedFarm("none") as farm:
+            client = flows.Client()
+            policy = flows.THINGS(sampling_client=client, temperature=0.7, max_tokens=64)
+            strategy, _ = flows.play_tinker(farm, "run-1", policy)
+            self.addCleanup(strategy.shim.close)
+            asked = next(iter(farm.rollouts.values())).asked["run"]["policy"]
+            self.assertEqual((asked["urls"], asked["sampling"]["temperature"]), ([strategy.shim.url], 0.7))
+            strategy._policies[asked["headers"]["X-Session-ID"]] = policy
+            strategy.shim.tokenizer = Letters()
+            body = {"prompt": [1, 2], "temperature": 0.7, "stop": [], "max_tokens": 5}
+            answer = strategy.shim.answer("/v1/completions", body, asked["headers"]["X-Session-ID"])[0]["choices"][0]
+            self.assertEqual((answer["token_ids"], answer["logprobs"]["token_logprobs"]), ([7, 8], [-0.5, -1.0]))
+            # An empty list would turn off the end of the text.
+            self.assertEqual(client.asked, [([1, 2], {"temperature": 0.7, "max_tokens": 5, "stop": None})])
+
+    def test_a_group_that_the_cookbook_repeats_is_played_anew(self):
+        with ScriptedFarm("none") as farm:
+            policy = flows.THINGS(sampling_client=flows.Client(), temperature=0.7, max_tokens=64)
+            strategy, _ = flows.play_tinker(farm, "run-1", policy, batches=2)
+            self.addCleanup(strategy.shim.close)
+            self.assertEqual(len(farm.rollouts), 2 * len(contract.INSTANCES) * contract.N)
+
+
+class ARealTest(unittest.TestCase):
+    def test_addresses_version_and_sampling_of_the_engine_are_in_every_rollout(self):
+        with ScriptedFarm("none") as farm:
+            flows.play_areal(farm, "run-1")
+            policy = next(iter(farm.rollouts.values())).asked["run"]["policy"]
+            self.assertEqual((policy["urls"], policy["version"], policy["model"]), (["http://10.0.0.1:8000/v1"], "4", "m"))
+            sampling = policy["sampling"]
+            self.assertEqual((sampling["temperature"], sampling["top_k"], sampling["max_tokens"]), (0.7, -1, 64))
+
+    def test_a_group_with_fewer_than_two_judged_samples_is_rejected(self):
+        for fault in ("a lone judged sample", "nobody is judged"):
+            with ScriptedFarm(fault) as farm:
+                self.assertEqual(flows.play_areal(farm, "run-1"), [None, None])
+
 
 class OpenRLHFTest(unittest.TestCase):
     def test_a_request_of_the_farm_is_sampled_by_the_engine_of_the_actor(self):

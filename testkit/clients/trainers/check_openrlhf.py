@@ -23,6 +23,7 @@ from openrlhf.models.loss import aggregate_loss  # noqa: E402
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker  # noqa: E402
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator  # noqa: E402
 from openrlhf.trainer.ray.vllm_engine import RolloutRayActor, _load_agent_executor  # noqa: E402
+from swefarm.trainers.batch import run_of_process  # noqa: E402
 
 FOLDER = Path(tempfile.mkdtemp(prefix="swefarm-openrlhf-"))
 Actor = RolloutRayActor.__ray_metadata__.modified_class
@@ -52,6 +53,7 @@ def drive(farm: Any, name: str) -> list[contract.Trained]:
     options = f"rows={str(FOLDER / 'rows.jsonl')!r}, run={name!r}, max_prompt=16"
     agent.write_text(f"from swefarm.trainers import openrlhf\nAgentExecutor = openrlhf.executor({options})\n")
     actor = object.__new__(Actor)
+    run_of_process.cache_clear()  # As in a new process.
     with mock.patch.dict(os.environ, {"SWEFARM_GATEWAY_URL": farm.url}):
         actor.executor = _load_agent_executor(str(agent))
     common = {"max_length": 64, "hf_tokenizer": drives.TOKENIZER, "num_samples": contract.N}

@@ -18,6 +18,7 @@ from unittest import mock
 import bench
 import verifiers.v1 as vf
 from bench import contract, drives
+from swefarm.trainers.batch import run_of_process
 from verifiers.v1.serve import EnvClient, EnvServer
 from verifiers.v1.utils.loaders import load_taskset, resolve_env_config
 
@@ -69,6 +70,7 @@ def advantages(group: list[Any]) -> None:
 def drive(farm: Any, name: str) -> list[contract.Trained]:
     limits = {"max_prompt": 16, "max_response": 64, "settings": {"model": "m"}}
     config = resolve_env_config({"taskset": {"id": "swefarm_env", "rows": str(ROWS)}, "run": name, **limits})
+    run_of_process.cache_clear()  # As in a new process.
     with mock.patch.dict(os.environ, {"SWEFARM_GATEWAY_URL": farm.url}):
         groups = asyncio.run(episodes(config))
     trained = []

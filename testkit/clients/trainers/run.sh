@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Tests the adapters with the trainers' own classes. usage: run.sh VENV [CHECKOUT...]
-# No package index has slime (THUDM/slime, 0.3.1) and prime-rl (PrimeIntellect-ai/prime-rl). Without a checkout, slime's test is
-# skipped with a message, and verifiers' own code reads the traces of prime-rl's test.
+# No package index has slime (THUDM/slime, 0.3.1), rLLM (rllm-org/rllm, 9beb6e0f) and prime-rl (PrimeIntellect-ai/prime-rl, 559b4477).
+# Without a checkout, the tests of slime and rLLM are skipped with a message, and verifiers' own code reads the traces for prime-rl.
 set -uo pipefail
 venv=$(realpath -m "$1")
 slime=
+rllm=
 prime=
 for checkout in "${@:2}"; do
   if [ -e "$checkout/slime" ]; then slime=$(realpath "$checkout"); fi
+  if [ -e "$checkout/rllm/engine" ]; then rllm=$(realpath "$checkout"); fi
   if [ -e "$checkout/src/prime_rl" ]; then prime=$(realpath "$checkout"); fi
 done
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
@@ -23,11 +25,11 @@ check() { # check FILE [ARGUMENT]: runs one test; prints its result, or the end 
     failed=1
   fi
 }
-for name in trl trl_async skyrl verl openrlhf; do check "check_$name.py"; done
+for name in trl trl_async skyrl verl openrlhf tinker areal; do check "check_$name.py"; done
 check check_verifiers.py ${prime:+"$prime"}
-if [ -n "$slime" ]; then
-  check check_slime.py "$slime"
-else
-  echo 'left out: slime (pass a checkout)'
-fi
+of_checkout() { # of_checkout NAME FOLDER: runs the test of a trainer that comes as a checkout
+  if [ -n "$2" ]; then check "check_$1.py" "$2"; else echo "left out: $1 (pass a checkout)"; fi
+}
+of_checkout slime "$slime"
+of_checkout rllm "$rllm"
 exit "$failed"

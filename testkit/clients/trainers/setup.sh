@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs TRL, SkyRL, verl, verifiers and OpenRLHF for tests on a machine without a GPU: about 2 minutes, 2.3 GB. Needs Python 3.12, gcc and binutils.
+# Installs TRL, SkyRL, verl, verifiers, OpenRLHF, Tinker and AReaL for tests on a machine without a GPU: about 2 minutes, 2.3 GB. Needs Python 3.12, gcc and binutils.
 # usage: setup.sh VENV
 set -euo pipefail
 venv=$1
-if "$venv/bin/python" -c 'import torch, trl, skyrl, verl, transfer_queue, verifiers, openrlhf' >/dev/null 2>&1; then exit 0; fi
+if "$venv/bin/python" -c 'import torch, trl, skyrl, verl, transfer_queue, verifiers, openrlhf, tinker, chz, areal' >/dev/null 2>&1; then exit 0; fi
 . "$(dirname "${BASH_SOURCE[0]}")/../venv.sh"
 python=$(python_of 3.12)
 install_torch "$venv" "$python" -r "$clients/trainers/requirements.txt"

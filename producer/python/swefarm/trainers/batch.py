@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -44,6 +45,22 @@ def rows_by_id(rows: Optional[Iterable[Mapping[str, Any]]]) -> dict[str, Mapping
             raise ValueError(f"rows: row {number} has no instance_id; pass rows of a dataset of the farm")
         found[str(row["instance_id"])] = row
     return found
+
+
+@functools.lru_cache(maxsize=4)
+def rows_in(path: str) -> dict[str, Mapping[str, Any]]:
+    """Returns the dataset rows of a file by ``instance_id``; it has one JSON object per line. Raises OSError and ValueError."""
+    with open(path, encoding="utf-8") as lines:
+        return rows_by_id(json.loads(line) for line in lines if line.strip())
+
+
+@functools.lru_cache(maxsize=None)
+def run_of_process(prefix: str, name: Optional[str], settings: str = "{}") -> "Run":
+    """
+    Returns the run ``name`` of the environment's farm, or without a name one that no other process has; the same at every call.
+    ``settings``: those of :meth:`swefarm.Farm.run` as JSON.
+    """
+    return Farm().run(name or f"{prefix}-{uuid.uuid4().hex[:12]}", **json.loads(settings))
 
 
 def row_in(columns: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]]) -> "Union[Mapping[str, Any], str]":

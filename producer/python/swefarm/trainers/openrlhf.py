@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable, Optional
 
-from ..farm import Farm
 from ..run import Run
 from ..sample import Sample
 from ..shim import PolicyShim
-from .batch import ends_token, fitted, is_overlong, row_in, rows_by_id, run_of, sampling_of
+from .batch import ends_token, fitted, is_overlong, row_in, rows_in, run_of_process, sampling_of
 
 #: Keys of a request of the farm that are names of vLLM's SamplingParams too.
 PASSED = (
@@ -30,7 +29,6 @@ def executor(
     run: Optional[str] = None,
     max_prompt: Optional[int] = None,
     overlong: str = "mask",
-    farm: Callable[[], Farm] = Farm,
     **settings: Any,
 ) -> Any:
     """
@@ -43,19 +41,15 @@ def executor(
 
     class AgentExecutor(AgentExecutorBase):  # type: ignore[misc]
         def __init__(self) -> None:
-            source = farm()
-            self.run = source.run(run, **settings) if run else run_of(source, "openrlhf", **settings)
-            self.rows: "dict[str, Mapping[str, Any]]" = {}
-            if rows:
-                with open(rows, encoding="utf-8") as lines:
-                    self.rows = rows_by_id(json.loads(line) for line in lines if line.strip())
+            self.run = run_of_process("openrlhf", run, json.dumps(settings))
+            self.rows = rows_in(rows) if rows else {}
             self.shim: Optional[PolicyShim] = None
             self.groups: "dict[tuple[int, str], _Group]" = {}
 
         async def execute(
             self, prompt: str, label: str, sampling_params: Any, max_length: int, hf_tokenizer: Any, llm_engine: Any, images: Any = None
         ) -> dict[str, Any]:
-            """Returns one sample of the group. OpenRLHF calls this for all samples of a prompt at once, with the same ``sampling_params``."""
+            """Returns a sample. OpenRLHF calls this for all samples of a prompt at once, with the same ``sampling_params``."""
             row = row_in({"instance_id": label}, self.rows)
             if self.shim is None:
                 loop = asyncio.get_running_loop()

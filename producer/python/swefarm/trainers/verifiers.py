@@ -13,9 +13,8 @@ import verifiers.v1 as vf  # type: ignore[import-not-found]
 from verifiers.v1.configs.agent import resolve_agent  # type: ignore[import-not-found]
 from verifiers.v1.harnesses.null.harness import NullHarnessConfig  # type: ignore[import-not-found]
 
-from ..farm import Farm
 from ..sample import Sample
-from .batch import fitted, is_overlong, rows_by_id, run_of, sampling_of, turns_of, why_unjudged
+from .batch import fitted, is_overlong, rows_in, run_of_process, sampling_of, turns_of, why_unjudged
 
 
 class FarmData(vf.TaskData):
@@ -35,9 +34,7 @@ class FarmTasksetConfig(vf.TasksetConfig):
 class FarmTaskset(vf.Taskset[FarmTask, FarmTasksetConfig]):
     def load(self) -> Iterator[FarmTask]:
         """Yields a task for each row. Raises OSError and ValueError."""
-        with open(self.config.rows, encoding="utf-8") as lines:
-            rows = rows_by_id(json.loads(line) for line in lines if line.strip())
-        for name, row in rows.items():
+        for name, row in rows_in(self.config.rows).items():
             yield FarmTask(FarmData(id=name, name=name, prompt=str(row.get("problem_statement") or ""), row=dict(row)), self.config.task)
 
 
@@ -64,8 +61,7 @@ class FarmEnv(vf.Env[FarmEnvConfig]):
 
     def __init__(self, config: FarmEnvConfig) -> None:
         super().__init__(config)
-        farm = Farm()
-        self.farm_run = farm.run(config.run, **config.settings) if config.run else run_of(farm, "verifiers", **config.settings)
+        self.farm_run = run_of_process("verifiers", config.run or None, json.dumps(config.settings))
 
     async def run(self, task: vf.Task, agents: vf.Agents) -> None:
         raise NotImplementedError("run_episode plays the episode on the farm")

@@ -1,0 +1,83 @@
+"""
+swefarm.trainers.rllm inside rLLM's own AgentFlowEngine, grouping, filter of groups and GRPO. rLLM is in no package index: usage:
+check_rllm.py CHECKOUT (of rllm-org/rllm). Its gateway is a stand-in with the routes that the engine and the flow use. CPU, no engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import uuid
+from typing import Any
+
+import bench
+from bench import contract, drives
+
+sys.path[:0] = [sys.argv[1], f"{sys.argv[1]}/rllm-model-gateway/src"]
+from fakefarm import FakeFarm  # noqa: E402
+from rllm.engine.agentflow_engine import AgentFlowEngine  # noqa: E402
+from rllm.trainer.algorithms.advantage import collect_reward_and_advantage_from_trajectory_groups  # noqa: E402
+from rllm.trainer.algorithms.config import AlgorithmConfig, CompactFilteringConfig, RejectionSamplingConfig, TransformConfig  # noqa: E402
+from rllm.trainer.algorithms.rejection_sampling import RejectionSamplingMetrics, filter_groups  # noqa: E402
+from rllm.trainer.algorithms.transform import transform_episodes_to_trajectory_groups  # noqa: E402
+from swefarm.trainers import rllm as ours  # noqa: E402
+
+
+class Gateway:
+    """Stands in for rLLM's GatewayManager: it records no calls, because the farm asks the workers."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def get_session_url(self, uid: str, public: bool = False) -> str:
+        return f"{self.url}/sessions/{uid}/v1"
+
+    async def acreate_session(self, uid: str, **_: Any) -> None:
+        pass
+
+    async def aget_traces(self, uid: str) -> list[Any]:
+        return []
+
+    async def adelete_sessions(self, uids: list[str]) -> None:
+        pass
+
+
+def workers(method: str, path: str, body: Any) -> Any:
+    known = [{"worker_id": "a", "url": "http://10.0.0.1:8000", "api_path": "/v1", "healthy": True}]
+    return (200, [*known, {**known[0], "url": "http://10.0.0.2:8000", "healthy": False}]) if path == "/admin/workers" else (404, {})
+
+
+def merged(steps: list[Any]) -> contract.Trained:
+    """Returns the sequence of steps of which each continues the tokens before it."""
+    tokens, mask, log_probs = [], [], []
+    for step in steps:
+        told = step.prompt_ids[len(tokens) :]
+        if step.prompt_ids[: len(tokens)] != tokens:
+            raise SystemExit("broken: a step does not continue the tokens before it")
+        tokens += [*told, *step.response_ids]
+        mask += [0] * len(told) + [1] * len(step.response_ids)
+        log_probs += [0.0] * len(told) + step.logprobs
+    return contract.Trained(tokens, mask, log_probs, steps[0].advantage, (steps[0].weight_version, steps[-1].weight_version))
+
+
+def drive(farm: Any, name: str) -> list[contract.Trained]:
+    flow = ours.FarmFlow(drives.run_at(farm, name), max_prompt=16, max_response=64)
+    ids = {row["instance_id"]: uuid.uuid4().hex for row in drives.ROWS}
+    tasks = [{"instance": row} for row in drives.ROWS for _ in range(contract.N)]
+    with FakeFarm(workers) as gateway:
+        sampling = {"temperature": 0.7, "top_k": -1}
+        engine = AgentFlowEngine(flow, ours.FarmEvaluator(), Gateway(gateway.url), "m", n_parallel_tasks=16, train_sampling_params=sampling)
+        episodes = asyncio.run(engine.execute_tasks(tasks, [ids[task["instance"]["instance_id"]] for task in tasks]))
+        engine.shutdown()
+    groups, _ = transform_episodes_to_trajectory_groups(episodes, TransformConfig(), CompactFilteringConfig())
+    groups, _ = filter_groups(groups, RejectionSamplingConfig(), RejectionSamplingMetrics())
+    collect_reward_and_advantage_from_trajectory_groups(groups, AlgorithmConfig(norm_adv_by_std_in_grpo=False))
+    if sum(one.is_correct for one in episodes) != sum(one.reward == 1.0 for one in farm.rollouts.values()) / (len(farm.rollouts) // len(tasks)):
+        raise SystemExit(f"broken: {farm.fault}: an unjudged episode is correct")
+    policy = next(iter(farm.rollouts.values())).asked["run"]["policy"]
+    if (policy["urls"], policy["model"], policy["sampling"]["temperature"]) != (["http://10.0.0.1:8000/v1"], "m", 0.7):
+        raise SystemExit(f"broken: {policy}")
+    return [merged(trajectory.steps) for group in groups for trajectory in group.trajectories]
+
+
+bench.run("rLLM: AgentFlowEngine, groups, GRPO", drive, resumes=False, std=False)

@@ -1,0 +1,80 @@
+"""
+swefarm.trainers.tinker inside tinker-cookbook's own group rollout, advantages and Datums. Stand-ins: the sampling client, and packages that
+the cookbook imports and these parts never call. CPU; no service is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import types
+import urllib.request
+from typing import Any
+
+import bench
+
+bench.stand_in("blobfile", "pyrage", "tml_renderers")
+import tinker  # noqa: E402
+from bench import contract, drives  # noqa: E402
+from swefarm.trainers import tinker as ours  # noqa: E402
+from tinker_cookbook.completers import TinkerTokenCompleter  # noqa: E402
+from tinker_cookbook.rl.data_processing import assemble_training_data, compute_advantages  # noqa: E402
+from tinker_cookbook.rl.rollouts import do_group_rollout_and_filter_constant_reward  # noqa: E402
+
+CODE = types.SimpleNamespace(eos_token_id=2, decode=lambda ids, **_: "", encode=lambda text, **_: [])
+
+
+class Client:
+    """Stands in for tinker's SamplingClient, which asks a service."""
+
+    asked: list[Any] = []
+
+    async def sample(self, prompt: tinker.ModelInput, num_samples: int, sampling_params: tinker.SamplingParams) -> Any:
+        self.asked.append((prompt.to_ints(), sampling_params))
+        said = types.SimpleNamespace(tokens=[7, 8], logprobs=[-0.5, -1.0], stop_reason="stop")
+        return types.SimpleNamespace(sequences=[said])
+
+
+def drive(farm: Any, name: str) -> list[contract.Trained]:
+    strategy = ours.FarmStrategy(drives.run_at(farm, name), drives.TOKENIZER, max_prompt=16, max_response=64)
+    dataset = ours.FarmDataset(drives.ROWS, n=contract.N, groups_per_batch=len(drives.ROWS), batches=1, key="train")
+    options = {"max_tokens": 64, "temperature": 1.0, "do_remove_constant_reward_groups": False, "enable_logging": False}
+
+    async def batch() -> list[Any]:
+        rollouts = (
+            do_group_rollout_and_filter_constant_reward(Client(), builder, strategy=strategy, **options) for builder in dataset.get_batch(0)
+        )
+        return list(await asyncio.gather(*rollouts))
+
+    groups = [group for group in asyncio.run(batch()) if group is not None]
+    strategy.shim.close()
+    for group in groups:
+        if len(group.trajectories_G) + len(group.rollout_errors) != contract.N:
+            raise SystemExit(f"broken: {farm.fault}: {group.rollout_errors}")
+    data, _ = assemble_training_data(groups, compute_advantages(groups))
+    trained = []
+    for one in data:
+        inputs = {key: value.to_torch().tolist() for key, value in one.loss_fn_inputs.items()}
+        mask = [int(value) for value in inputs["mask"]]
+        (value,) = {value for value, sampled in zip(inputs["advantages"], mask) if sampled}
+        trained.append(contract.Trained(inputs["target_tokens"], mask, inputs["logprobs"], value))
+    return trained
+
+
+def check_endpoint(test: Any) -> None:
+    """A request of the farm reaches the client of its group as tinker's own types."""
+    with drives.ScriptedFarm("none") as farm:
+        strategy = ours.FarmStrategy(drives.run_at(farm, "run-1"), CODE)
+        strategy._policies["s"] = TinkerTokenCompleter(Client(), max_tokens=64)
+        body = {"prompt": [1, 2], "temperature": 0.7, "top_k": -1, "stop": [], "max_tokens": 5}
+        headers = {"content-type": "application/json", "x-session-id": "s"}
+        with urllib.request.urlopen(urllib.request.Request(f"{strategy.shim.url}/completions", json.dumps(body).encode(), headers)) as reply:
+            (choice,) = json.load(reply)["choices"]
+        strategy.shim.close()
+        test.assertEqual((choice["token_ids"], choice["logprobs"]["token_logprobs"]), ([7, 8], [-0.5, -1.0]))
+        prompt, params = Client.asked[-1]
+        test.assertEqual((prompt, params.temperature, params.max_tokens, params.stop), ([1, 2], 0.7, 5, None))
+
+
+bench.run("tinker-cookbook: group rollout, advantages, Datums", drive, std=False)
+bench.finish("tinker-cookbook: its sampling client behind an endpoint", check_endpoint)
