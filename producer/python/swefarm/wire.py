@@ -73,10 +73,10 @@ def _segment_of(body: Mapping[str, Any]) -> Segment:
     turns = []
     at = 0
     # Turns and spans share positions, because a step has some 100,000 of them.
-    positions: dict[int, int] = {}
+    known: dict[int, int] = {}
     for start, stop, finish_reason, version in body["turns"]:
-        start, stop = (positions.setdefault(position, position) for position in (start, stop))
-        turns.append(Turn(start, stop, log_probs[at : at + stop - start], _shared(version), _shared(finish_reason)))
+        span = known.setdefault(start, start), known.setdefault(stop, stop)
+        turns.append(Turn(*span, log_probs[at : at + stop - start], _shared(version), _shared(finish_reason)))
         at += stop - start
     if at != len(log_probs):
         raise BrokenTokens(f"{at} sampled tokens and {len(log_probs)} log-probabilities")
@@ -84,7 +84,7 @@ def _segment_of(body: Mapping[str, Any]) -> Segment:
         _numbers(body["prompt_ids"], "i"),
         _numbers(body["response_ids"], "i"),
         tuple(turns),
-        tuple(Span(_shared(version), positions.get(start, start), positions.get(stop, stop)) for version, start, stop in body["spans"]),
+        tuple(Span(_shared(name), known.setdefault(start, start), known.setdefault(stop, stop)) for name, start, stop in body["spans"]),
         line=body["line"],
         kind=body["kind"],
         weight=body["weight"],
