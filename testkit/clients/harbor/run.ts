@@ -1,6 +1,6 @@
 /**
  * Runs Harbor 0.25.0 from PyPI on tasks of `swefarm dataset to-harbor` and on jobs of `swefarm export --format harbor`, and compares its
- * rewards with the farm's. `node testkit/clients/harbor/run.ts --folder DIR`; `bash setup.sh DIR` installs Harbor.
+ * rewards with the farm's. `node testkit/clients/harbor/run.ts --folder DIR [--only PART,…]`; `bash setup.sh DIR` installs Harbor.
  */
 import { execFile } from 'node:child_process';
 import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -18,9 +18,20 @@ import { makeRows } from './rows.ts';
 const ROOT = resolve(import.meta.dirname, '../../..');
 const GRADERS = ['auto', 'swegym'] as const;
 
-const { values } = parseArgs({ options: { folder: { type: 'string' } } });
+/** Prints all objects of git and all files in which an agent could find the fix or its tests. */
+const LOOK = `cd /testbed; git log --all --format=%s; git tag; git branch -a
+for d in /testbed/.git /var/lib/swefarm/start.git; do
+  for o in $(git --git-dir $d cat-file --batch-all-objects --batch-check='%(objectname)'); do git --git-dir $d cat-file -p $o; done
+done
+grep -rsh . /testbed /home /root /tmp /opt/swefarm-prepare /r2e_tests --include='*.py' --include='*.diff' --include='*.sh'; echo looked`;
+
+const PARTS = ['gold', 'job', 'none', 'wrong', 'look'];
+
+const { values } = parseArgs({
+  options: { folder: { type: 'string' }, only: { type: 'string', default: PARTS.join() } },
+});
 if (values.folder === undefined) {
-  console.error('usage: run.ts --folder DIR');
+  console.error(`usage: run.ts --folder DIR [--only ${PARTS.join()}]`);
   process.exit(2);
 }
 const harborFolder = resolve(values.folder);
@@ -35,17 +46,21 @@ const rows = stack.use(await makeRows(at('rows')));
 await writeTasks();
 const idOfTask = await instancesOfTasks();
 const patches = await writeWrongPatches();
-await compare('gold', 'golden', [], { agent: 'oracle', tasks: at('tasks') }, 1);
-await lookInside();
-await compare('no patch', 'noop', [], { agent: 'nop', tasks: at('tasks') }, 0);
-await compare(
-  'a wrong patch',
-  'patch',
-  words`--patches ${patches}`,
-  { agent: 'oracle', tasks: at('wrong') },
-  0,
-);
-await readOurJob();
+const run: Record<string, () => Promise<void>> = {
+  gold: () => compare('gold', 'golden', [], { agent: 'oracle', tasks: at('tasks') }, 1),
+  job: readOurJob,
+  none: () => compare('no patch', 'noop', [], { agent: 'nop', tasks: at('tasks') }, 0),
+  wrong: () =>
+    compare(
+      'a wrong patch',
+      'patch',
+      words`--patches ${patches}`,
+      { agent: 'oracle', tasks: at('wrong') },
+      0,
+    ),
+  look: lookInside,
+};
+for (const part of values.only.split(',')) await run[part]?.();
 console.log(wrong.length === 0 ? 'all good' : `${wrong.length} wrong`);
 process.exitCode = wrong.length === 0 ? 0 : 1;
 
@@ -104,13 +119,6 @@ async function writeWrongPatches(): Promise<string> {
   }
   return await writeLines(at('wrong.jsonl'), predictions);
 }
-
-/** Prints all objects of git and all files in which an agent could find the fix or its tests. */
-const LOOK = `cd /testbed; git log --all --format=%s; git tag; git branch -a
-for d in /testbed/.git /var/lib/swefarm/start.git; do
-  for o in $(git --git-dir $d cat-file --batch-all-objects --batch-check='%(objectname)'); do git --git-dir $d cat-file -p $o; done
-done
-grep -rsh . /testbed /home /root /tmp /opt/swefarm-prepare /r2e_tests --include='*.py' --include='*.diff' --include='*.sh'; echo looked`;
 
 /** Searches the images of the agent for the longest line of the fix, and for hidden tests and later commits. */
 async function lookInside(): Promise<void> {
