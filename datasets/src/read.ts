@@ -25,6 +25,8 @@ export type Dataset = {
   ids: ReadonlySet<string>;
   /** Number of omitted ungradable rows, by reason; empty without `skipUngradable`. */
   ungradable: ReadonlyMap<string, number>;
+  /** What a caller should know of the selected rows, such as unknown keys. */
+  warnings: string[];
 };
 
 export type ReadOptions = RowOptions & {
@@ -74,12 +76,14 @@ export async function readDataset(path: string, options: ReadOptions = {}): Prom
     rows: gather.seen.size,
     ids: new Set(gather.seen.keys()),
     ungradable: new Map([...gather.ungradable].map(([reason, { count }]) => [reason, count])),
+    warnings: gather.warnings,
   };
 }
 
 function gatherer(filters: DatasetFilters, options: RowOptions) {
   const instances: Instance[] = [];
   const problems: RowProblem[] = [];
+  const warnings: string[] = [];
   const ungradable: UngradableRows = new Map();
   const seen = new Map<string, string>();
   const ids = filters.ids ? new Set(filters.ids) : null;
@@ -105,8 +109,10 @@ function gatherer(filters: DatasetFilters, options: RowOptions) {
     }
     if (!isNamed(id, repo, filters, ids)) return;
     const read = readRow();
-    if ('instance' in read) addCandidate(instances, read.instance, filters);
-    else if (read.problems.every((problem) => problem.ungradable !== undefined)) count(read.problems[0]);
+    if ('instance' in read) {
+      addCandidate(instances, read.instance, filters);
+      warnings.push(...read.warnings);
+    } else if (read.problems.every((problem) => problem.ungradable !== undefined)) count(read.problems[0]);
     else problems.push(...read.problems.filter((problem) => problem.ungradable === undefined));
   };
   /** Counts an ungradable row under its first reason. */
@@ -118,7 +124,7 @@ function gatherer(filters: DatasetFilters, options: RowOptions) {
       first: earlier?.first ?? problem,
     });
   };
-  return { instances, problems, ungradable, seen, add };
+  return { instances, problems, warnings, ungradable, seen, add };
 }
 
 export function chosenSha256(instances: readonly Instance[]): string {

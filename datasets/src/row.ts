@@ -7,7 +7,7 @@ import { describeValue, type RowProblem } from './problem.ts';
 
 export type { RowOptions } from './families/family.ts';
 
-type RowRead = { instance: Instance } | { problems: RowProblem[] };
+type RowRead = { instance: Instance; warnings: string[] } | { problems: RowProblem[] };
 
 /** A row whose family is known and whose fields are not read yet. */
 type OpenedRow = {
@@ -59,7 +59,7 @@ export const toInstance = (where: string, row: Row, options: RowOptions = {}): R
 /** Validates the instance. Each value that the schema rejects becomes a problem of the row. */
 function checked(read: FieldReader, instance: InstanceDraft): RowRead {
   const parsed = Instance.safeParse(instance);
-  if (parsed.success) return { instance: parsed.data };
+  if (parsed.success) return { instance: parsed.data, warnings: read.warnings };
   for (const issue of parsed.error.issues) {
     const value = issue.path.reduce<unknown>(
       (at, key) => (at as Record<PropertyKey, unknown> | undefined)?.[key],

@@ -3,17 +3,22 @@
  * files are gzipped.
  */
 import { createReadStream } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { errorMessage, UsageError } from '@swefarm/shared';
 import { COLUMNS } from './families/registry.ts';
+import { isFolder, readTaskFolders } from './harbor/folder.ts';
 import { parseJsonText } from './json.ts';
 import { parseJsonLines } from './jsonl.ts';
 import type { RawRow } from './problem.ts';
 
-/** Yields rows in file order. @throws UsageError if the file is missing, empty, truncated or of an unknown format */
+/** Yields rows in file order, or the Harbor tasks of a folder. @throws UsageError if the file is missing, empty, truncated or of an unknown format */
 export async function* readRows(path: string, signal?: AbortSignal): AsyncGenerator<RawRow> {
+  if (await isFolder(path)) {
+    yield* readTaskFolders(path);
+    return;
+  }
   const { form, open: plain } = await openSource(path, signal);
   if (form === 'parquet') {
     const { readParquet } = await import('./parquet.ts');
@@ -50,9 +55,6 @@ const HEAD_BYTES = 64 * 1024;
 
 async function readHead(path: string): Promise<Buffer> {
   try {
-    if ((await stat(path)).isDirectory()) {
-      throw new UsageError(`${path}: is a folder; name a .jsonl, .json or .parquet file in it`);
-    }
     await using file = await open(path);
     const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
     if (bytesRead === 0) throw new UsageError(`${path}: the file is empty; fetch or write it again`);

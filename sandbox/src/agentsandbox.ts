@@ -9,7 +9,8 @@ import { prepareTree, pruneObjects, replaceHistory, type Snapshot } from './snap
 /** Disposing the sandbox ends the shell, then the container. */
 export type PreparedSandbox = AsyncDisposable & {
   container: Container;
-  snapshot: Snapshot;
+  /** Null: the instance has no repository. */
+  snapshot: Snapshot | null;
   /** The caller awaits `pruned` before the agent's first command. */
   shell: Shell;
   /** Resolves when the hidden part of the history is removed; rejects with RolloutFailure `no_worktree` or `patch_take`. */

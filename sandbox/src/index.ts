@@ -26,6 +26,7 @@ export type {
   ContainerState,
   ExecOptions,
   ExecResult,
+  ImageBuild,
   ImageInspection,
   ImageLine,
   Limits,

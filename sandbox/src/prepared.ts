@@ -23,6 +23,11 @@ export class PreparedContainer implements AsyncDisposable {
     });
   }
 
+  /** Makes a container, in which an agent worked, the one that the next {@link take} returns. */
+  give(container: Container): void {
+    this.#ahead = Promise.resolve(container);
+  }
+
   async take(): Promise<Container> {
     const ahead = this.#ahead;
     this.#ahead = null;

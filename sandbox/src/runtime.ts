@@ -30,8 +30,19 @@ export type ReadyImage = {
   name: string;
   digest: string;
   ref: string;
-  /** True: the image was fetched or unpacked for this caller. */
+  /** User and working folder that the image's configuration names; absent: none. */
+  user?: string;
+  workdir?: string;
+  /** True: the image was fetched, built or unpacked for this caller. */
   pulled?: boolean;
+};
+
+/** An image that is built from a folder with a Dockerfile. */
+export type ImageBuild = {
+  name: string;
+  /** Files of the folder by path. */
+  files: ReadonlyMap<string, { content: Uint8Array; executable: boolean }>;
+  timeoutMs: number;
 };
 
 export type ContainerSpec = {
@@ -42,6 +53,8 @@ export type ContainerSpec = {
   limits: Limits;
   workdir: string;
   env: Record<string, string>;
+  /** User of process 1 and of commands that name none; absent: the user of the image. */
+  user?: 'root';
   /** Folders of this machine that code inside can read and cannot write; absent: none. */
   mounts?: readonly Mount[];
 };
@@ -62,6 +75,8 @@ export type ExecOptions = {
   /** Replaces the whole environment, so that nothing of the agent's shell is inherited. */
   env?: Record<string, string>;
   cwd?: string;
+  /** User of the command, by name or number; absent: that of the container. */
+  user?: string;
   stdin?: Uint8Array;
   timeoutMs: number;
   /** Maximum size of the stored output: the middle of a longer output is dropped. */
@@ -107,8 +122,8 @@ export interface Container extends AsyncDisposable {
   readonly privatePids?: boolean;
   /** Real path of `spec.workdir`. The two paths differ only in the `host` runtime. */
   readonly workdir: string;
-  /** Starts a process. Writes go to its stdin; reads return its merged stdout and stderr. */
-  open(argv: readonly string[], signal: AbortSignal): Promise<Duplex>;
+  /** Starts a process. Writes go to its stdin; reads return its merged stdout and stderr. @param user as in {@link ExecOptions} */
+  open(argv: readonly string[], signal: AbortSignal, user?: string): Promise<Duplex>;
   /** Runs one command, by default with the container's environment; the exit code comes from the runtime, never from the output. */
   exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult>;
   /** Writes files to absolute paths, and makes their folders. */
@@ -200,6 +215,11 @@ export interface Runtime extends AsyncDisposable {
    * Throws RolloutFailure image_not_found / image_pull / engine_unreachable / node_disk.
    */
   ensureImage(image: string, signal: AbortSignal, instanceId?: string): Promise<ReadyImage>;
+  /**
+   * Builds an image unless this node has an image of that name; absent: the runtime cannot build. Throws RolloutFailure image_build /
+   * engine_unreachable / node_disk.
+   */
+  build?(build: ImageBuild, signal: AbortSignal): Promise<void>;
   /** Returns the maximum for one sandbox; absent or null: any request is tried. */
   most?(): Promise<{ cpus: number } | null>;
   /** Starts a container. Throws RolloutFailure sandbox_start / sandbox_refused / engine_unreachable / node_disk / node_memory. */

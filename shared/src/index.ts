@@ -22,7 +22,12 @@ export {
   type Excess,
   instanceBeyondCeiling,
 } from './config/ceilings.ts';
-export { childEnvironment, environmentSecret, inheritedEnvironment } from './config/environment.ts';
+export {
+  childEnvironment,
+  environmentSecret,
+  environmentValues,
+  inheritedEnvironment,
+} from './config/environment.ts';
 export {
   configOptions,
   describeConfig,
@@ -91,6 +96,7 @@ export {
 } from './records/dryrun.ts';
 export { InstanceEnvironment, SetupStep, Step } from './records/environment.ts';
 export { RunForecast } from './records/forecast.ts';
+export { HarborTask } from './records/harbor.ts';
 export { type AttemptName, idOf, newId, parseRolloutId, rolloutId } from './records/ids.ts';
 export { brokenBecause, DatasetFamily, Instance, InstanceHealth } from './records/instance.ts';
 export { RolloutJob, RunRecord, startedGroup, startedRollouts } from './records/job.ts';
@@ -104,7 +110,7 @@ export {
   sampledTurns,
   type WholeLine,
 } from './records/lines.ts';
-export { BRANCHES, DRY_RUNS, needsOf, POLICY_HEADERS, UNDERSTOOD } from './records/needs.ts';
+export { BRANCHES, DRY_RUNS, HARBOR_TASKS, needsOf, POLICY_HEADERS, UNDERSTOOD } from './records/needs.ts';
 export { problemOf, type Read, tryParseJson } from './records/parse.ts';
 export {
   describePicture,

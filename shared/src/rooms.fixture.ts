@@ -62,10 +62,11 @@ const SANDBOX: Rooms = {
 const DATASETS: Rooms = {
   fields: [],
   'families/smith': ['fields'],
-  families: ['families/smith', 'fields'],
-  '': ['families', 'fields'],
+  harbor: ['fields'],
+  families: ['families/smith', 'fields', 'harbor'],
+  '': ['families', 'fields', 'harbor'],
   pictures: ['families', 'fields'],
-  tools: ['', 'families', 'fields'],
+  tools: ['', 'families', 'fields', 'harbor'],
   hub: [],
 };
 
@@ -123,9 +124,19 @@ const WORKER: Rooms = {
   'agent/policy': ['agent'],
   'agent/installed': ['agent'],
   admission: ['agent', 'agent/policy'],
-  evaluation: ['threads'],
+  harbor: [],
+  evaluation: ['harbor', 'threads'],
   // The code of an attempt does not import its node, which passes the services that the attempt uses.
-  rollout: ['admission', 'agent', 'agent/installed', 'agent/policy', 'evaluation', 'metrics', 'threads'],
+  rollout: [
+    'admission',
+    'agent',
+    'agent/installed',
+    'agent/policy',
+    'evaluation',
+    'harbor',
+    'metrics',
+    'threads',
+  ],
   maintenance: ['metrics', 'rollout'],
   node: ['admission', 'agent/policy', 'evaluation', 'metrics', 'rollout', 'threads'],
   pull: ['node', 'rollout'],

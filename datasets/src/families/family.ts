@@ -10,6 +10,10 @@ export type RowOptions = {
   verdict?: 'equal' | 'subset' | undefined;
   /** Folder with files that are not in the rows, such as the scripts of SWE-bench Pro. */
   familyFiles?: string | undefined;
+  /** Key of the reward of Harbor tasks that write several, none of which is named `reward`. */
+  rewardKey?: string | undefined;
+  /** Variables that Harbor tasks may take from the caller, by name. */
+  taskEnv?: Readonly<Record<string, string>> | undefined;
   /** Finds the files of pictures. Absent: instances contain only the addresses of pictures. */
   pictures?: PictureSource | undefined;
 };

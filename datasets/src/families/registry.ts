@@ -4,6 +4,7 @@ import { IMAGE_COLUMNS, type Row } from '../fields/fields.ts';
 import { carried } from './carried.ts';
 import { columns } from './columns.ts';
 import type { Family, RowContext } from './family.ts';
+import { harbor } from './harbor.ts';
 import { multiSwe } from './multiswe.ts';
 import { nvInternal, ungradedNemotron } from './nemotron.ts';
 import { openSwe } from './openswe.ts';
@@ -19,6 +20,7 @@ import { swesmith } from './swesmith.ts';
 
 /** The last family accepts every row. */
 export const FAMILIES: readonly Family[] = [
+  harbor,
   carried,
   ungradedNemotron,
   r2eGym,

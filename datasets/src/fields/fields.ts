@@ -10,6 +10,8 @@ export const IMAGE_COLUMNS = ['image', 'image_name', 'docker_image'] as const;
 
 export class FieldReader {
   readonly problems: RowProblem[] = [];
+  /** What a caller should know of a row that can be used. */
+  readonly warnings: string[] = [];
   readonly row: Row;
   readonly #where: string;
 
@@ -26,6 +28,10 @@ export class FieldReader {
     more?: Pick<RowProblem, 'ungradable'>,
   ): void {
     this.problems.push({ where: this.#where, field, expected, found: describeValue(value), remedy, ...more });
+  }
+
+  warn(text: string): void {
+    this.warnings.push(`${this.#where}: ${text}`);
   }
 
   /** Records that a well-formed row cannot be graded. Summaries count the refused rows by `reason`. */

@@ -11,7 +11,8 @@ export type VerbatimRow = {
 
 export type VerbatimFile = {
   path: string;
-  form: 'json' | 'jsonl' | 'parquet';
+  /** `tasks`: a folder of Harbor tasks. */
+  form: 'json' | 'jsonl' | 'parquet' | 'tasks';
   /** Schema and key-value pairs of the footer; null for other formats. */
   parquet: { schema: SchemaElement[]; metadata: NonNullable<FileMetaData['key_value_metadata']> } | null;
   /** Yields the rows; may be called several times. @throws UsageError for a damaged file, with position and remedy */

@@ -2,9 +2,10 @@
 import type { Readable } from 'node:stream';
 import { UsageError } from '@swefarm/shared';
 import { isRow } from '../fields/fields.ts';
+import { isFolder, readTaskFolders } from '../harbor/folder.ts';
 import { parseWhole, readAll, textOf } from '../json.ts';
 import { parseJsonLines } from '../jsonl.ts';
-import { datasetError, type RowProblem } from '../problem.ts';
+import { datasetError, type RawRow, type RowProblem } from '../problem.ts';
 import { openSource, readError } from '../source.ts';
 import { readWholeParquet } from './parquetrows.ts';
 import type { VerbatimFile, VerbatimRow } from './rows.ts';
@@ -14,6 +15,7 @@ const MOST_PROBLEMS = 100;
 
 /** Opens a dataset file. @throws UsageError if the file is missing, empty or of an unknown format */
 export async function openVerbatim(path: string, signal?: AbortSignal): Promise<VerbatimFile> {
+  if (await isFolder(path)) return { path, form: 'tasks', parquet: null, rows: () => taskRows(path) };
   const source = await openSource(path, signal);
   if (source.form === 'parquet') {
     const { schema, metadata, rows } = await readWholeParquet(path);
@@ -23,10 +25,15 @@ export async function openVerbatim(path: string, signal?: AbortSignal): Promise<
   return { path, form: source.form, parquet: null, rows: () => read(path, source.open) };
 }
 
-async function* lineRows(path: string, open: () => Readable): AsyncGenerator<VerbatimRow> {
+const lineRows = (path: string, open: () => Readable): AsyncGenerator<VerbatimRow> =>
+  goodRows(path, parseJsonLines(open()));
+
+const taskRows = (path: string): AsyncGenerator<VerbatimRow> => goodRows(path, readTaskFolders(path));
+
+async function* goodRows(path: string, rows: AsyncIterable<RawRow>): AsyncGenerator<VerbatimRow> {
   const problems: RowProblem[] = [];
   try {
-    for await (const row of parseJsonLines(open())) {
+    for await (const row of rows) {
       if ('problem' in row) problems.push(row.problem);
       // Reading continues after a bad row, so that the error names all bad rows.
       else if (problems.length === 0) yield { ...row, text: () => row.text ?? JSON.stringify(row.value) };

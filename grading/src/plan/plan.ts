@@ -5,6 +5,7 @@ import type { Dialect } from '../parsers/reader.ts';
 import { readExitPattern } from '../text/exitpattern.ts';
 import { forkScript, latestScript, recordExitCode, swebenchScript } from './evalscript.ts';
 import { APPLICATION, DIALECT, type GraderChoice, type GraderName } from './graders.ts';
+import { harborPlan } from './harbor.ts';
 import { evalTypeOf, specOf } from './specs.ts';
 
 /**
@@ -19,6 +20,7 @@ export function planEvaluation(
   choice: GraderChoice = 'auto',
   options: { recordExitCode?: boolean } = {},
 ): InstancePlan {
+  if (instance.harbor) return harborPlan(instance.harbor);
   if (instance.plan) return ownPlan(instance, instance.plan, choice);
   const grader = choice === 'auto' ? graderOf(instance) : choice;
   if (instance.family === 'swesmith')

@@ -67,7 +67,7 @@ export function gradeEvaluation(
     evaluation: log === null ? 'not_run' : cut ? 'parser_failed' : endOf(facts, read, log, plan),
     resolved,
     ...(known?.reward === undefined ? {} : { score: known.reward }),
-    ...(known?.parts ? { reward_components: known.parts } : {}),
+    ...(read?.parts ? { reward_components: read.parts } : {}),
     tests_status: judged?.tests ?? null,
     status_map: statuses?.map ?? null,
     ...(statuses?.omitted ? { statuses_omitted: statuses.omitted } : {}),

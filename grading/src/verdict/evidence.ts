@@ -40,7 +40,8 @@ export type Outcomes =
       /** Maps a test of the instance to its name in the outcomes; default: the same name. */
       nameOf?: (test: string) => string;
     }
-  | { readable: false; why: Unreadable; detail?: string };
+  /** `parts`: rewards among which none is chosen. */
+  | { readable: false; why: Unreadable; detail?: string; parts?: RewardComponents };
 
 export const unreadable = (why: Unreadable, detail?: string): Outcomes => ({
   readable: false,

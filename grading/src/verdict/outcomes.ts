@@ -11,6 +11,7 @@ import { lastExitCode, readExitPattern } from '../text/exitpattern.ts';
 import { type Evidence, type Outcomes, parserFailed, unreadable } from './evidence.ts';
 import { readLogOutcomes } from './logs.ts';
 import { readRewardFile } from './rewardfile.ts';
+import { readRewards } from './rewards.ts';
 
 type SourceName = OutcomeSource['from'];
 type ReadSource<F extends SourceName> = (
@@ -25,6 +26,7 @@ const SOURCES: { [F in SourceName]: ReadSource<F> } = {
   junit: readJUnitFile,
   program: readProgramOutput,
   reward: readRewardFile,
+  rewards: readRewards,
 };
 
 /** Returns no outcomes if the file is missing. @throws SyntaxError, RangeError if the file is not JUnit XML */

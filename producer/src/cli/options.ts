@@ -7,6 +7,7 @@ import {
   configOptions,
   DatasetFamily,
   environmentSecret,
+  environmentValues,
   loadConfig,
   type ProducerConfig,
   RUNTIMES,
@@ -83,6 +84,12 @@ export const ROWS = group('Dataset:', {
     ['equal', 'subset'],
   ),
   '--family-files <folder>': text('files that the rows lack: run_scripts and dockerfiles of SWE-bench Pro'),
+  '--reward-key <key>': text(
+    'of Harbor tasks that write several rewards: the one that counts (default: reward)',
+  ),
+  '--task-env <variable>': list(
+    'variable of this environment that Harbor tasks may take; the run stores its value (repeatable)',
+  ),
   '--picture-files <folder>': text(
     'pictures of the issues, with their list pictures.jsonl; swefarm dataset pictures makes it',
   ),
@@ -98,7 +105,9 @@ export const FILTERS = {
 
 export const DATASET = {
   ...group('Dataset:', {
-    '--dataset <file>': required(text('dataset as JSON, JSONL (also .gz) or parquet')),
+    '--dataset <path>': required(
+      text('dataset as JSON, JSONL (also .gz) or parquet, or a folder of Harbor tasks'),
+    ),
   }),
   ...ROWS,
   ...group('Dataset:', {
@@ -202,6 +211,7 @@ function shownDefault({ constant, default: value, path }: RunFlag): string {
 }
 
 const LONGEST_DEFAULT = 12;
+const MOST_WARNINGS = 20;
 
 /** Reads and filters the dataset that a command names. Throws UsageError. */
 export async function datasetOf(
@@ -223,6 +233,10 @@ export async function datasetOf(
   });
   for (const [reason, count] of dataset.ungradable)
     printStatus(`left out ${count} of ${dataset.rows} rows: ${reason}`);
+  const { warnings } = dataset;
+  for (const warning of warnings.slice(0, MOST_WARNINGS)) printStatus(`swefarm: ${warning}`);
+  if (warnings.length > MOST_WARNINGS)
+    printStatus(`swefarm: and ${warnings.length - MOST_WARNINGS} more warnings of this kind`);
   return dataset;
 }
 
@@ -238,6 +252,8 @@ export const rowOptions = (o: Values<typeof ROWS>): RowOptions => ({
   family: o.family,
   verdict: o.verdict,
   familyFiles: o.familyFiles,
+  rewardKey: o.rewardKey,
+  taskEnv: environmentValues(o.taskEnv ?? []),
   pictures: o.pictureFiles === undefined ? undefined : openPictureFolder(o.pictureFiles),
 });
 

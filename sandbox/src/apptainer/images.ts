@@ -68,7 +68,8 @@ export class SifImages {
     const isUnpacked = found.isFile() && !mountable;
     const usable = isUnpacked ? await unpackedTree(this.#deps, real, digest, found.size) : real;
     this.#ready.set(digest, { path: usable, config });
-    return { name, digest, ref: digest };
+    const { workdir } = config;
+    return { name, digest, ref: digest, ...(workdir === '' ? {} : { workdir }) };
   }
 }
 

@@ -82,18 +82,22 @@ export class DockerContainer implements Container, OfContainer {
     this.#container = deps.docker.getContainer(id);
   }
 
-  async open(argv: readonly string[], signal: AbortSignal): Promise<Duplex> {
+  async open(argv: readonly string[], signal: AbortSignal, user?: string): Promise<Duplex> {
     signal.throwIfAborted();
-    const own = await this.#deps.first?.open(argv);
+    const own = user === undefined && (await this.#deps.first?.open(argv));
     if (own) return own;
     await this.#deps.first?.hasStarted();
-    const { socket } = await startExec(this.#container, argv, { stdin: true });
+    const { socket } = await startExec(this.#container, argv, {
+      stdin: true,
+      ...(user === undefined ? {} : { user }),
+    });
     return joinedStream(socket, socket, (see) => void socket.on('data', createDemuxer(see)));
   }
 
   async exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
-    const { standing } = options;
+    const { user } = options;
     const { first } = this.#deps;
+    const standing = user === undefined && options.standing;
     const own =
       standing === 'last'
         ? await first?.last(argv, options, this)

@@ -61,6 +61,7 @@ export function createOptions(
     Image: spec.image.ref,
     Entrypoint: ENTRYPOINT,
     Cmd: [],
+    ...(spec.user ? { User: spec.user } : {}),
     Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
     Labels: ownerLabels(spec),
     OpenStdin: takesRequests,

@@ -22,7 +22,7 @@ const AFTER_KILL_MS = 5_000;
 export async function startExec(
   container: Docker.Container,
   argv: readonly string[],
-  options: { cwd?: string; env?: string[]; stdin: boolean; answerMs?: number },
+  options: { cwd?: string; env?: string[]; user?: string; stdin: boolean; answerMs?: number },
 ): Promise<{ exec: Docker.Exec; socket: Duplex }> {
   const { answerMs } = options;
   const doing = `starting ${argv[0]} in a container`;
@@ -39,6 +39,7 @@ export async function startExec(
         Tty: false,
         ...(options.env ? { Env: options.env } : {}),
         ...(options.cwd ? { WorkingDir: options.cwd } : {}),
+        ...(options.user ? { User: options.user } : {}),
       }),
       answerMs,
     );
@@ -84,6 +85,7 @@ export async function runExec(
   const mark = `${newId()}.exec`;
   const { exec, socket } = await startExec(container, wrapped(argv, options, mark), {
     ...(options.cwd ? { cwd: options.cwd } : {}),
+    ...(options.user ? { user: options.user } : {}),
     env: [`SWEFARM_COMMAND=${mark}`],
     stdin: Boolean(options.stdin?.length),
   });

@@ -14,7 +14,10 @@ const KILL_WAIT_MS = 5_000;
 export async function killOthers(container: Docker.Container, engine: Engine): Promise<void> {
   try {
     const first = String((await answerAbout(container, container.inspect())).State.Pid);
-    const before = new Set((await listPids(container, engine))?.filter((pid) => pid !== first));
+    const others = (await listPids(container, engine))?.filter((pid) => pid !== first) ?? null;
+    // Without a process to wait for, a late kill could hit the next command.
+    if (others?.length === 0) return;
+    const before = new Set(others);
     await answerAbout(container, container.kill({ signal: 'SIGUSR1' }));
     const areGone = async (): Promise<boolean> => {
       const now = await listPids(container, engine);

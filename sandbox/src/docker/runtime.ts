@@ -3,6 +3,7 @@ import { access, constants } from 'node:fs/promises';
 import { createLazy, createSemaphore, errorMessage, untilAborted } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { diskFree } from '../disk.ts';
+import { createBuild } from '../engine/build.ts';
 import { openEngine } from '../engine/client.ts';
 import { createFailure, engineFailure } from '../engine/errors.ts';
 import { evictPulled, inspectEngineImages } from '../engine/evict.ts';
@@ -90,6 +91,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
     placesByImage: true,
     check: (signal) => checkEngine(docker, engine, socketPath, signal),
     ensureImage: createEnsureImage({ docker, fetch, pulled }),
+    build: createBuild(() => ({ docker, pulled })),
     ...(images && pulled
       ? {
           evictImages: () => evictPulled({ docker, pulled, ...images }),

@@ -53,10 +53,12 @@ export async function pullImage({ docker, fetch, pulled }: EngineImageDeps, imag
 export const digestOf = ({ Id, RepoDigests }: Docker.ImageInspectInfo): string =>
   RepoDigests?.[0]?.split('@')[1] ?? Id;
 
-async function findImage(docker: Docker, image: string): Promise<ReadyImage | null> {
+export async function findImage(docker: Docker, image: string): Promise<ReadyImage | null> {
   try {
     const found = await docker.getImage(withTag(image)).inspect();
-    return { name: image, digest: digestOf(found), ref: found.Id };
+    const { User: user, WorkingDir: workdir } = found.Config;
+    const named = { ...(user ? { user } : {}), ...(workdir ? { workdir } : {}) };
+    return { name: image, digest: digestOf(found), ref: found.Id, ...named };
   } catch (error) {
     if (statusCode(error) === 404) return null;
     throw engineFailure(error, 'engine_unreachable', `looking for ${image}`);

@@ -21,6 +21,7 @@ import {
   type Listener,
   type SandboxFile,
 } from '../runtime.ts';
+import { type Account, type Accounts, accountOf, ROOT } from './account.ts';
 import { batchesOf, isSmall } from './batches.ts';
 import { type Cgroup, HEADROOM, OWN_PROCESSES } from './cgroups.ts';
 import { diskUse } from './diskuse.ts';
@@ -36,10 +37,7 @@ const DEFAULT_MODE = 0o644;
 const PUT = readFileSync(new URL('./put.sh', import.meta.url), 'utf8');
 const PUT_SMALL = readFileSync(new URL('./putsmall.sh', import.meta.url), 'utf8');
 
-export type Account = { uid: number; gid: number; home: string };
-
-export type SandboxPlan = {
-  account: Account;
+export type SandboxPlan = Accounts & {
   /** Overlays of the sandbox's tree; the overlay of the root is first. */
   layers: readonly [Layer, ...Layer[]];
   /** bubblewrap's part of the command line that enters the sandbox. */
@@ -53,7 +51,7 @@ export type StartedSandbox = {
   remove(): Promise<void>;
 };
 
-type Context = { cwd: string; env: Record<string, string>; shell?: boolean; asRoot?: boolean };
+type Context = { cwd: string; env: Record<string, string>; account: Account; shell?: boolean };
 
 export class NamespaceContainer implements Container {
   readonly id: string;
@@ -85,21 +83,23 @@ export class NamespaceContainer implements Container {
     void started.supervisor.ended.then(() => this.#listeners[Symbol.asyncDispose]());
   }
 
-  async open(argv: readonly string[], signal: AbortSignal): Promise<Duplex> {
+  async open(argv: readonly string[], signal: AbortSignal, user?: string): Promise<Duplex> {
     signal.throwIfAborted();
-    const context = { cwd: this.workdir, env: this.#environment(), shell: true };
+    const account = await accountOf(this.#plan, user);
+    const context = { cwd: this.workdir, env: this.#environment(account), account, shell: true };
     const { output, stdin } = await this.#enter(argv, context, true);
     return joinedStream(output, stdin);
   }
 
   async exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
-    const env = options.env ? { PATH: DEFAULT_PATH, ...options.env } : this.#environment();
-    return this.#run(argv, { cwd: options.cwd ?? this.workdir, env }, options);
+    const account = await accountOf(this.#plan, options.user);
+    const env = options.env ? { PATH: DEFAULT_PATH, ...options.env } : this.#environment(account);
+    return this.#run(argv, { cwd: options.cwd ?? this.workdir, env, account }, options);
   }
 
   /** Runs a command of the farm as root. */
   #plain(argv: readonly string[], options: Omit<ExecOptions, 'timeoutMs'>): Promise<ExecResult> {
-    const context = { cwd: '/', env: { PATH: DEFAULT_PATH, LC_ALL: 'C' }, asRoot: true };
+    const context = { cwd: '/', env: { PATH: DEFAULT_PATH, LC_ALL: 'C' }, account: ROOT };
     return this.#run(argv, context, { ...options, timeoutMs: FILE_TIMEOUT_MS });
   }
 
@@ -109,22 +109,21 @@ export class NamespaceContainer implements Container {
     return runEntered(entered, this.#started.supervisor, options, () => this.killProcesses());
   }
 
-  #environment(): Record<string, string> {
-    return { PATH: DEFAULT_PATH, HOME: this.#plan.account.home, ...this.#started.env };
+  #environment({ home }: Account): Record<string, string> {
+    return { PATH: DEFAULT_PATH, HOME: home, ...this.#started.env };
   }
 
   async #enter(
     argv: readonly string[],
-    { cwd, env, shell = false, asRoot = false }: Context,
+    { cwd, env, account, shell = false }: Context,
     stdin: boolean,
   ): Promise<StartedProcess> {
     const { supervisor, cgroup } = this.#started;
     const { starter, filter, root, cgroups } = this.#setup;
-    const { account, enter } = this.#plan;
+    const { enter } = this.#plan;
     if (!supervisor.alive()) throw this.#hasEnded();
     const { uid, gid } = account;
-    const as =
-      uid === 0 || asRoot ? [] : ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--'];
+    const as = uid === 0 ? [] : ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--'];
     const entry: Entry = {
       joins: cgroup?.joins[shell ? 'shell' : 'other'] ?? [],
       pidNamespaceFile: supervisor.pidNamespaceFile,

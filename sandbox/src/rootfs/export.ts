@@ -2,6 +2,7 @@
 import { access } from 'node:fs/promises';
 import { ownStartMark, RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
+import { createBuild } from '../engine/build.ts';
 import { openEngine } from '../engine/client.ts';
 import { engineFailure, statusCode } from '../engine/errors.ts';
 import { evictPulled } from '../engine/evict.ts';
@@ -32,6 +33,9 @@ export class ImageExporter {
     this.#opened ??= { ...this.#options, docker: openEngine(this.#options.socketPath) };
     return this.#opened;
   }
+
+  /** Builds an image. Throws RolloutFailure image_build / node_disk / engine_unreachable. */
+  readonly build = createBuild(() => this.#deps);
 
   /** Returns null if the engine lacks the image, or no engine answers. */
   async inspect(name: string): Promise<EngineImage | null> {

@@ -148,7 +148,7 @@ export class RootImages {
         lowers: existsSync(join(path, at)) ? [join(path, at), `/${at}`] : [`/${at}`],
       })),
     });
-    return { name, digest, ref: name };
+    return { name, digest, ref: name, ...namedIn(config) };
   }
 
   async #unpack(name: string, key: string, storeName: string, unpack: Unpack): Promise<ReadyImage> {
@@ -166,9 +166,14 @@ export class RootImages {
 
   #readyFrom(name: string, { digest, config, tree }: StoredImage): ReadyImage {
     this.#ready.set(digest, { config, lowers: [tree], folders: [] });
-    return { name, digest, ref: digest };
+    return { name, digest, ref: digest, ...namedIn(config) };
   }
 }
+
+const namedIn = ({ user, workdir }: ImageConfig): Pick<ReadyImage, 'user' | 'workdir'> => ({
+  ...(user === '' ? {} : { user }),
+  ...(workdir === '' ? {} : { workdir }),
+});
 
 /** Parses `PATH[:REF]`, where the path itself may contain a colon. */
 function ociPath(given: string): { path: string; ref: string | null } {

@@ -3,10 +3,12 @@
  * if user namespaces are allowed. images.ts describes names of images, docs/rootfs.md the isolation.
  */
 
+import { RolloutFailure } from '@swefarm/shared';
 import type { ImageSettings } from '../engine/settings.ts';
 import { EMPTY_CONFIG } from '../images/config.ts';
 import { evictUnpacked } from '../images/evict.ts';
 import { createFetch } from '../images/fetch.ts';
+import { withTag } from '../images/names.ts';
 import { openPulledImages } from '../images/pulledimages.ts';
 import { INTERNAL_SPEC } from '../internal.ts';
 import { isInUserNamespace } from '../namespaces/host.ts';
@@ -45,6 +47,12 @@ export const rootfsRuntime = (options: RootfsRuntimeOptions): Promise<Runtime> =
       check: (signal) => checkRootfs(setup, host, signal),
       ensureImage: (name, signal) => images.ensure(name, signal),
       images: store.usage,
+      build: async (build, signal) => {
+        if ((await store.digestOf(withTag(build.name))) !== null) return;
+        if (!engine)
+          throw new RolloutFailure('image_build', `no engine is configured that could build ${build.name}`);
+        await engine.build(build, signal);
+      },
       ...(settings
         ? {
             evictImages: async () =>

@@ -3,7 +3,7 @@ import { chmod, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RolloutFailure } from '@swefarm/shared';
 import { resolveInside } from '../images/treepath.ts';
-import type { Account } from '../namespaces/container.ts';
+import { type Account, ROOT } from '../namespaces/account.ts';
 import { INIT, type LaunchPlan, launchSandbox } from '../namespaces/launch.ts';
 import { newSandboxId } from '../namespaces/records.ts';
 import type { RuntimeSetup } from '../namespaces/setup.ts';
@@ -32,7 +32,8 @@ export async function startRootfs(
   const overlays = overlaysOf(paths, image, host);
   const plan: LaunchPlan = {
     // Without root, the only user inside is user 0, which is the worker's user on the host.
-    account: host.root ? await readAccount(image) : { uid: 0, gid: 0, home: '/root' },
+    account: host.root && spec.user !== 'root' ? await readAccount(image, image.config.user) : ROOT,
+    ...(host.root ? { accountOf: (user: string) => readAccount(image, user) } : {}),
     folders: [paths.merged, paths.shm, ...overlays.flatMap(({ upper, work }) => [upper, work])],
     layers: overlays,
     mounts: mountTable(paths, overlays, host, spec.network),
@@ -55,14 +56,14 @@ async function makeWorkdir(folder: string, image: RootImage, workdir: string): P
   await chmod(path, 0o755);
 }
 
-/** Returns the image's user, by number or by name in the image's /etc/passwd. Throws RolloutFailure sandbox_refused. */
-async function readAccount(image: RootImage): Promise<Account> {
-  const [user = '', group] = image.config.user.split(':');
+/** Returns the account of a user, by number or by name in the image's /etc/passwd. Throws RolloutFailure sandbox_refused. */
+async function readAccount(image: RootImage, named: string): Promise<Account> {
+  const [user = '', group] = named.split(':');
   const isNumber = /^\d+$/.test(user);
   const wanted = user === '' ? '0' : user;
   const row = (await rowsOf(image, 'passwd')).find((fields) => fields[0] === wanted || fields[2] === wanted);
   if (!row && !isNumber && user !== '' && user !== 'root') {
-    throw new RolloutFailure('sandbox_refused', `the image's user ${user} is not in its /etc/passwd`);
+    throw new RolloutFailure('sandbox_refused', `the user ${user} is not in /etc/passwd of the image`);
   }
   const uid = Number(row?.[2] ?? (isNumber ? user : 0));
   let gid = Number(row?.[3] ?? uid);

@@ -10,6 +10,15 @@ export function environmentSecret(variable: string, flag: string): Secret {
   throw new UsageError(`${flag} ${variable}: this environment variable is not set; export it first`);
 }
 
+/** Returns the variables of these names that are set. */
+export const environmentValues = (names: readonly string[]): Record<string, string> =>
+  Object.fromEntries(
+    names.flatMap((name) => {
+      const value = process.env[name];
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+
 /** Returns the whole environment with `added`, for a child worker that must read the same configuration. */
 export const inheritedEnvironment = (added: Readonly<Record<string, string>>) => ({
   ...process.env,

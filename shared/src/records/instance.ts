@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { MOST } from './bounds.ts';
 import { InstanceEnvironment } from './environment.ts';
+import { HarborTask } from './harbor.ts';
 import { Picture } from './picture.ts';
 import { InstancePlan } from './plan.ts';
 import { SetName } from './toolset.ts';
@@ -21,6 +22,7 @@ export const DatasetFamily = z.enum([
   'swe-lego',
   'open-swe',
   'nemotron',
+  'harbor',
   'custom',
 ]);
 export type DatasetFamily = z.infer<typeof DatasetFamily>;
@@ -93,6 +95,8 @@ export const Instance = z.object({
   environment: InstanceEnvironment.optional(),
   /** The evaluation plan from the reader of the family; absent: the plan is made from the columns above. */
   plan: InstancePlan.optional(),
+  /** Present if the instance is a Harbor task, which is graded in the container in which the agent worked. */
+  harbor: HarborTask.optional(),
   /** Level that a worker must understand (needs.ts); absent: 1. */
   needs: z.number().int().nonnegative().optional(),
   /** Names of the prompt set and the toolset that the row chooses; absent: those of the run. */

@@ -8,9 +8,9 @@ import { z } from 'zod';
 /**
  * The highest level that this version understands: 1 is version 0.1.0; 2 adds agents that come as programs, and files and clocks of sessions;
  * 3 adds toolsets, prompt sets, feedback on submits, weights of rewards, branches, and runs that draw their groups; 4 adds headers of a
- * policy, policies of single rollouts, and dry runs.
+ * policy, policies of single rollouts, and dry runs; 5 adds Harbor tasks.
  */
-export const UNDERSTOOD = 4;
+export const UNDERSTOOD = 5;
 
 /** Level of runs with policy headers, and of jobs with their own policy. */
 export const POLICY_HEADERS = 4;
@@ -20,6 +20,9 @@ export const BRANCHES = 3;
 
 /** Level of dry runs. */
 export const DRY_RUNS = 4;
+
+/** Level of instances that are Harbor tasks. */
+export const HARBOR_TASKS = 5;
 
 /** The level of a record without `needs`. */
 const FIRST = 1;

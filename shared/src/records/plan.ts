@@ -40,6 +40,8 @@ export const OutcomeSource = z.discriminatedUnion('from', [
   }),
   /** A file with the reward: a number, or a JSON object of numbers with `reward`. */
   z.object({ from: z.literal('reward'), file: path }),
+  /** `reward.json` or else `reward.txt` of a folder, as Harbor reads them. `key`: the reward among several; absent: `reward` or the only one. */
+  z.object({ from: z.literal('rewards'), folder: path, key: z.string().optional() }),
 ]);
 export type OutcomeSource = z.infer<typeof OutcomeSource>;
 

@@ -5,6 +5,7 @@ import {
   type ContainerState,
   describeStep,
   diskIsFull,
+  type ExecOptions,
   type ExecResult,
   hasFilledDisk,
   isCausedByCode,
@@ -18,7 +19,8 @@ import {
   type Suspect,
   watchDisk,
 } from '@swefarm/sandbox';
-import { type Instance, type InstancePlan, poll, RolloutFailure } from '@swefarm/shared';
+import { type HarborTask, type Instance, type InstancePlan, poll, RolloutFailure } from '@swefarm/shared';
+import { prepareVerifier, runSolution } from '../harbor/verify.ts';
 import { applyPatch, mayLackFiles, withoutRecreated } from './apply.ts';
 import { EVAL_PATH, filesLeft, type Seal, sealScript, TESTBED, whatChanged } from './evidence.ts';
 
@@ -44,6 +46,8 @@ export type CleanRunDeps = {
   diskBytes: number | null;
   /** By how much a container on this node has less memory than the harness gives the instance; null: it has as much. */
   shortMemory: string | null;
+  /** Time limit of the solution of a Harbor task; absent: that of the tests. */
+  solutionSeconds?: number;
   signal: AbortSignal;
 };
 
@@ -105,14 +109,13 @@ async function requireFed(container: Container, { exit_code }: Ran['facts'], { s
 async function runIn(suspect: Suspect, startSeconds: number, given: Work, deps: CleanRunDeps) {
   const { container } = suspect;
   const { plan, instance } = given;
-  const differs = deps.fromTree && mayLackFiles(instance.environment);
-  const patch = differs ? await withoutRecreated(container, given.patch, deps.signal) : given.patch;
-  const work = { ...given, patch };
-  const seal = await sealScript(container, await putFiles(container, work, deps.signal));
-  await requireSteps(container, 'before', plan.before, deps.signal);
+  const { harbor } = instance;
   const ran: Omit<Ran, 'disk'> = { facts: noRun(plan, deps), log: null, startSeconds, testsSeconds: 0 };
+  const run = harbor
+    ? () => verifyTask(container, harbor, given, ran, deps)
+    : await preparePatch(container, given, ran, deps);
   try {
-    await runPatched(container, work, ran, seal, deps);
+    await run();
   } catch (error) {
     if (!(await isCausedByCode(error, suspect))) throw await lossOr(error, container, 'evaluation_lost');
     ran.facts.sandbox_killed = true;
@@ -122,6 +125,42 @@ async function runIn(suspect: Suspect, startSeconds: number, given: Work, deps: 
     await requireFed(container, ran.facts, deps);
   }
   return ran;
+}
+
+/** Writes patch and script, and runs the steps before the patch. Returns the function that runs the rest. */
+async function preparePatch(container: Container, given: Work, ran: Omit<Ran, 'disk'>, deps: CleanRunDeps) {
+  const { plan, instance } = given;
+  const differs = deps.fromTree && mayLackFiles(instance.environment);
+  const patch = differs ? await withoutRecreated(container, given.patch, deps.signal) : given.patch;
+  const work = { ...given, patch };
+  const seal = await sealScript(container, await putFiles(container, work, deps.signal));
+  await requireSteps(container, 'before', plan.before, deps.signal);
+  return () => runPatched(container, work, ran, seal, deps);
+}
+
+/** Grades a Harbor task in the container: of the agent that has ended, or of the solution, which is the patch. */
+async function verifyTask(
+  container: Container,
+  task: HarborTask,
+  { plan, patch }: Work,
+  ran: Omit<Ran, 'disk'>,
+  deps: CleanRunDeps,
+): Promise<void> {
+  const { signal, solutionSeconds = deps.timeoutSeconds } = deps;
+  const { facts } = ran;
+  facts.patch_state = 'applied';
+  if (patch !== '') await runSolution(container, task, patch, { timeoutMs: solutionSeconds * 1000, signal });
+  const verifier = await prepareVerifier(container, task, signal);
+  if ('blocked' in verifier) {
+    requireRunning(await container.state());
+    facts.blocked_by = verifier.blocked;
+    ran.log = Buffer.alloc(0);
+    return;
+  }
+  await runScript(container, ran, plan, null, deps, {
+    line: ['/bin/bash', '-c', plan.script],
+    user: verifier.user,
+  });
 }
 
 /**
@@ -150,13 +189,29 @@ async function runPatched(
     ran.log = Buffer.from(blocked.output);
     return;
   }
+  await runScript(container, ran, plan, seal, deps, {
+    line: ['/bin/bash', seal.path],
+    // `last` requires that no untrusted code has run before. Steps after the patch may have run code of the patch.
+    ...(plan.after.length === 0 ? { standing: 'last' as const } : {}),
+  });
+}
+
+async function runScript(
+  container: Container,
+  ran: Omit<Ran, 'disk'>,
+  plan: InstancePlan,
+  seal: Seal | null,
+  deps: CleanRunDeps,
+  { line, ...how }: { line: readonly string[] } & Pick<ExecOptions, 'user' | 'standing'>,
+): Promise<void> {
+  const { signal } = deps;
+  const { facts } = ran;
   const from = performance.now();
-  const running = container.exec(['/bin/bash', seal.path], {
+  const running = container.exec(line, {
     cwd: container.workdir,
     timeoutMs: timeoutOf(plan, deps.timeoutSeconds) * 1000,
     maxOutputBytes: deps.logLimit,
-    // `last` requires that no untrusted code has run before. Steps after the patch may have run code of the patch.
-    ...(plan.after.length === 0 ? { standing: 'last' as const } : {}),
+    ...how,
     signal,
   });
   const result = await running.finally(() => {

@@ -39,7 +39,7 @@ const PATIENCE_MS = 600_000;
 
 /** Hashes everything that decides whether the tests of an instance start, and how long they take. */
 export const conditionsOf = (given: {
-  instance: Pick<Instance, 'instance_id' | 'patch' | 'environment'>;
+  instance: Pick<Instance, 'instance_id' | 'patch' | 'environment' | 'harbor'>;
   plan: InstancePlan;
   imageDigest: string;
   network: string;
@@ -48,8 +48,14 @@ export const conditionsOf = (given: {
   env: object;
 }): string => {
   const { instance, ...rest } = given;
-  const { instance_id, patch, environment } = instance;
-  const text = JSON.stringify([instance_id, patch, environment ?? null, rest]);
+  const { instance_id, patch, environment, harbor } = instance;
+  const text = JSON.stringify([
+    instance_id,
+    patch,
+    environment ?? null,
+    rest,
+    ...(harbor ? [harbor.digest] : []),
+  ]);
   return createHash('sha256').update(text).digest('hex').slice(0, 32);
 };
 

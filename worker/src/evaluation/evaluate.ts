@@ -65,7 +65,9 @@ export async function runTests(work: Work, deps: EvaluationDeps): Promise<Evalua
     return runOnce(work, deps);
   };
   let ran = await deps.evaluationLock.shared(run, deps.signal);
-  if (ran.facts.timed_out && !(await isGoldFarFromLimit(deps)))
+  // A container in which an agent worked is graded once.
+  const repeatable = work.instance.harbor === undefined;
+  if (ran.facts.timed_out && repeatable && !(await isGoldFarFromLimit(deps)))
     ran = await deps.evaluationLock.alone(run, deps.signal);
   let report = await grade(work, ran, deps);
   if (ran.disk === 'full' && !report.resolved)

@@ -70,7 +70,7 @@ export async function filesLeft(
 /** Ends the container and lists the changed files, or why they are unknown; `{}` if the container has no file system of its own. */
 export async function whatChanged(
   container: Container,
-  seal: Seal,
+  seal: Seal | null,
   signal: AbortSignal,
 ): Promise<Pick<EvaluationFacts, 'changed_files' | 'changes_unknown'>> {
   if (!container.end) return {};
@@ -80,7 +80,7 @@ export async function whatChanged(
     const touched = await touchedPaths(remains, limit);
     const files = await changedTools(remains, touched, container.workdir, limit);
     for (const path of touched.configs) files.push(...(await gitSettings(remains, path, limit)));
-    if (!(await isUnchanged(container, remains, seal, limit))) files.push(seal.path);
+    if (seal && !(await isUnchanged(container, remains, seal, limit))) files.push(seal.path);
     return { changed_files: files };
   } catch (error) {
     // The log of the tests is already here, so the loss of the container does not lose the verdict.

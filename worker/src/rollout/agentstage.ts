@@ -64,12 +64,21 @@ async function runInSandbox(
 ): Promise<AgentWork> {
   const { run, clock } = task;
   using agent = await OPEN[name](task, staleness, permit);
-  await using sandbox = await clock.time('sandbox', () => startSandbox(task, image, agent.mounts));
+  await using stack = new AsyncDisposableStack();
+  const starting = clock.time('sandbox', () => startSandbox(task, image, agent.mounts));
+  const sandbox: AgentSandbox = stack.use(await starting);
+  const { harbor } = task.instance;
   // Feedback on submits has containers of its own, and the node has room for one beside the agent's.
-  if (run.evaluation.enabled && run.agent.max_submits === 1) clean.begin();
+  if (run.evaluation.enabled && run.agent.max_submits === 1 && !harbor) clean.begin();
 
   try {
-    return await workIn(sandbox, agent, task);
+    const work = await workIn(sandbox, agent, task);
+    if (harbor) {
+      await sandbox.shell[Symbol.asyncDispose]();
+      stack.move();
+      clean.give(sandbox.suspect.container);
+    }
+    return work;
   } catch (error) {
     throw await lossOr(error, sandbox.container, 'sandbox_lost');
   }
@@ -113,6 +122,7 @@ async function hasBrokenDisk({ suspect }: AgentSandbox, disk: DiskWatch): Promis
 
 /** Takes the patch of the agent; null when the agent destroyed git, the snapshot or the tree. */
 async function patchOf({ container, snapshot, suspect }: AgentSandbox, signal: AbortSignal) {
+  if (!snapshot) return null;
   try {
     return await takePatch(container, snapshot, signal);
   } catch (error) {

@@ -3,6 +3,7 @@
  * leaves the rollout to another worker. BullMQ decides none of this.
  */
 import { onAbort, RolloutFailure, type RolloutJob } from '@swefarm/shared';
+import { runOfTask } from '../harbor/settings.ts';
 import { abortOf } from './active.ts';
 import { afterFailure } from './afterfailure.ts';
 import { resumeWork } from './artifact.ts';
@@ -120,7 +121,9 @@ async function taskOf(context: AttemptContext): Promise<Task> {
     : null;
   const keyRef = run.policy?.api_key_ref;
   const apiKey = keyRef ? await retryUntilAnswered('policy key', () => farm.secrets.get(keyRef), how) : null;
-  return { ...context, instance: instance.value, patch, apiKey, resumable: await resumeWork(context) };
+  const { value } = instance;
+  const ownRun = runOfTask(run, value);
+  return { ...context, run: ownRun, instance: value, patch, apiKey, resumable: await resumeWork(context) };
 }
 
 /** Returns true during {@link OTHER_NODE_WAIT_MS} after a failure that another node should retry, if there is another node. */

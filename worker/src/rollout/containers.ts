@@ -20,6 +20,9 @@ import {
   RolloutFailure,
 } from '@swefarm/shared';
 import { PROGRAM_LIMITS } from '../evaluation/program.ts';
+import { prepareTaskSandbox } from '../harbor/sandbox.ts';
+import { asUser, userOf } from '../harbor/settings.ts';
+import { startTask } from '../harbor/start.ts';
 import type { Task } from './context.ts';
 
 /** What the start of a sandbox needs of a rollout and of its worker. */
@@ -51,8 +54,11 @@ export async function startSandbox(
     limits: agentLimits(task),
     ...(mounts.length > 0 ? { mounts } : {}),
   };
+  const { harbor } = task.instance;
   const activate = environment?.activate ?? run.sandbox.activate;
-  const ready = await prepareSandbox({ spec, environment, activate }, { runtime, cleanPlans, log, signal });
+  const ready = harbor
+    ? await prepareTaskSandbox(spec, harbor, { runtime, log, signal })
+    : await prepareSandbox({ spec, environment, activate }, { runtime, cleanPlans, log, signal });
   const { container, pruned } = ready;
   const suspect: Suspect = {
     container,
@@ -62,7 +68,8 @@ export async function startSandbox(
     signal,
   };
   const shell = agentShell(ready.shell, pruned, suspect);
-  return { ...ready, shell, suspect, [Symbol.asyncDispose]: () => removals.remove(ready) };
+  const own = harbor ? { container: asUser(container, userOf(harbor.agent, image)) } : {};
+  return { ...ready, ...own, shell, suspect, [Symbol.asyncDispose]: () => removals.remove(ready) };
 }
 
 /** Returns a shell whose commands wait for `pruned`, and throw SandboxKilledError when the agent's own commands broke the sandbox. */
@@ -86,6 +93,7 @@ export async function startClean(task: Task, image: ReadyImage): Promise<Contain
   await using stack = new AsyncDisposableStack();
   const container: Container = stack.use(await startBare(task, image));
   await setUp(container, task.instance.environment, task.signal);
+  if (task.instance.harbor) await startTask(container, task.instance.harbor, task.signal);
   stack.move();
   return container;
 }
@@ -96,14 +104,17 @@ export const startBare = (task: SandboxTask, image: ReadyImage): Promise<Contain
 
 function containerSpec(task: SandboxTask, image: ReadyImage, role: ContainerSpec['role']): ContainerSpec {
   const { run, instance } = task;
+  const { environment, harbor } = instance;
   return {
     image,
     role,
+    // Process 1 of a Harbor task must be able to kill the processes of every user.
+    ...(harbor ? { user: 'root' as const } : {}),
     owner: ownerOf(task),
     network: networkOf(task, role),
     limits: limitsOf(task),
-    workdir: instance.environment?.workdir ?? run.sandbox.workdir,
-    env: { ...instance.environment?.env, ...(role === 'evaluation' ? run.evaluation.envelope : {}) },
+    workdir: environment?.workdir ?? (harbor ? (image.workdir ?? '/') : run.sandbox.workdir),
+    env: { ...environment?.env, ...(role === 'evaluation' ? run.evaluation.envelope : {}) },
   };
 }
 

@@ -28,6 +28,7 @@ export function evaluationDeps(task: Task, { image, ...given }: Given): Evaluati
     runtime,
     diskBytes: run.sandbox.disk_bytes,
     shortMemory: shortMemory(task),
+    solutionSeconds: run.agent.time_limit,
     signal,
   };
 }

@@ -1,5 +1,5 @@
 import type { RewardFacts } from '@swefarm/shared';
-import { bareFacts, bareRun } from '@swefarm/testkit';
+import { bareFacts, bareInstance, bareRun } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import type { AgentWork, Task } from './context.ts';
 import { factsOf, judge } from './facts.ts';
@@ -40,7 +40,11 @@ test('the facts have turns of all lines, and the tokens of the longest line that
     lines: [line(null, turn(50, 10), turn(200, 5)), line('side', turn(10, 1), turn(900, 9))],
   };
   const factsWith = (end: object | null) =>
-    factsOf({ run: bareRun() } as Task, { end, patch: '' } as unknown as AgentWork, { blank: 'tests_run' });
+    factsOf(
+      { run: bareRun(), instance: bareInstance() } as Task,
+      { end, patch: '' } as unknown as AgentWork,
+      { blank: 'tests_run' },
+    );
   const end = { trajectory, malformed_answers: 2, exit_status: 'submitted' };
   expect(factsWith(end)).toMatchObject({ turns: 6, malformed_answers: 2, sequence_tokens: 155 });
   const silent = { ...trajectory, turns: [{ ...turn(0, 0), usage: null }], lines: [] };

@@ -3,6 +3,7 @@ import { decideReward, isNoPatch } from '@swefarm/grading';
 import {
   allTurns,
   asksPolicy,
+  type FailureClass,
   type Instance,
   type InstancePlan,
   linesOf,
@@ -18,13 +19,16 @@ export function factsOf(task: Task, work: AgentWork, plan: Pick<InstancePlan, 'b
   const { end, patch } = work;
   return {
     exit_status: end?.exit_status ?? null,
-    patch_state: work.tooLarge
-      ? 'too_large'
-      : patch === null
-        ? 'none'
-        : isNoPatch(patch, plan)
-          ? 'empty'
-          : 'applied',
+    // The work at a Harbor task is the state of its container, which is never empty.
+    patch_state: task.instance.harbor
+      ? 'applied'
+      : work.tooLarge
+        ? 'too_large'
+        : patch === null
+          ? 'none'
+          : isNoPatch(patch, plan)
+            ? 'empty'
+            : 'applied',
     patch_origin: end === null ? 'given' : task.run.agent.patch_source,
     evaluation: 'not_run',
     resolved: null,
@@ -80,6 +84,9 @@ export function goldHealthOf(
   };
 }
 
+/** Failures whose cause the report describes. */
+const UNREAD: ReadonlySet<FailureClass> = new Set(['parser_failed', 'tests_cannot_start']);
+
 /** Applies the reward table. Throws RolloutFailure when the table calls these facts a failure, or when the model took no turn. */
 export function judge(task: Task, facts: RewardFacts, plan: Pick<InstancePlan, 'grader'>): Judged {
   refuseWithoutTurn(task, facts);
@@ -87,7 +94,8 @@ export function judge(task: Task, facts: RewardFacts, plan: Pick<InstancePlan, '
   const decision = decideReward(facts, overrides, weights);
   if (decision.failure) {
     const { class: failureClass, message } = decision.failure;
-    const why = failureClass === 'parser_failed' ? `${task.trace.report?.unreadable}; ` : '';
+    const { unreadable } = task.trace.report ?? {};
+    const why = unreadable !== undefined && UNREAD.has(failureClass) ? `${unreadable}; ` : '';
     throw new RolloutFailure(failureClass, `${why}${message} (grader ${plan.grader})`);
   }
   return { facts, ...decision };

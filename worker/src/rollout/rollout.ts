@@ -8,6 +8,7 @@ import { type InstancePlan, isSandboxAgent, type RewardFacts } from '@swefarm/sh
 import { timeoutOf } from '../evaluation/cleanrun.ts';
 import { addControlFacts } from '../evaluation/control.ts';
 import { evaluate } from '../evaluation/evaluate.ts';
+import { imageOf } from '../harbor/settings.ts';
 import { givenWork, type Prepared, resumedWork, runAgent } from './agentstage.ts';
 import { limitsOf, networkOf, refuseExcess, requireProgram, shortMemory, startClean } from './containers.ts';
 import type { AgentWork, Judged, Task } from './context.ts';
@@ -29,9 +30,7 @@ export async function runRollout(task: Task): Promise<Judged> {
   requirePossible(limitsOf(task), (await runtime.most?.()) ?? null);
   const short = shortMemory(task);
   if (short !== null) task.log.warn(`sandbox has less memory than the harness gives: ${short}`);
-  const image = await clock.time('image', () =>
-    runtime.ensureImage(instance.image, signal, instance.instance_id),
-  );
+  const image = await clock.time('image', () => imageOf(instance, runtime, signal));
   metrics.imagesReady.inc({ source: image.pulled ? 'pulled' : 'cached' });
   await using clean = new PreparedContainer(() => startClean(task, image));
 
@@ -45,7 +44,7 @@ export async function runRollout(task: Task): Promise<Judged> {
   const timeoutSeconds = timeoutOf(plan, run.evaluation.timeout);
   const conditions = { imageDigest: image.digest, grader: plan.grader, network, timeoutSeconds };
   Object.assign(facts, goldHealthOf(instance, conditions));
-  const evaluateEmpty = !isSandboxAgent(run.agent.type);
+  const evaluateEmpty = !isSandboxAgent(run.agent.type) || instance.harbor !== undefined;
   if (needsEvaluation(facts, run.reward.overrides, { evaluateEmpty }))
     await evaluateWork(task, plan, facts, { clean, image, evaluateEmpty });
   // A dry run on `host` is evaluated, but gets a reward only if worker and run allow that.
@@ -70,7 +69,8 @@ async function evaluateWork(
   { clean, image, evaluateEmpty }: Pick<Prepared, 'clean' | 'image'> & { evaluateEmpty: boolean },
 ): Promise<void> {
   const { run, instance, clock, trace } = task;
-  const { patch } = trace;
+  // The work of an agent at a Harbor task is its container.
+  const patch = instance.harbor ? (trace.patch ?? '') : trace.patch;
   const deps = evaluationDeps(task, {
     ...{ image, container: () => clean.take(), evaluateEmpty, purpose: 'patch' },
     goldTimeShare: facts.gold_time_share,

@@ -36,6 +36,7 @@ export function filesOf(sandbox: AgentSandbox, signal: AbortSignal): SandboxFile
       }),
     diff: () =>
       attempt(async () => {
+        if (!snapshot) return failure('failed', 'the instance has no repository');
         const { patch, tooLarge } = await takePatch(container, snapshot, signal);
         return tooLarge ? failure('too_large', 'the patch is too large to be submitted') : patch;
       }),

@@ -1,0 +1,32 @@
+/** Plans the evaluation of a Harbor task by its shared verifier, as Harbor 0.25.0 runs it. The worker copies the tests and runs the script. */
+import type { HarborTask, InstancePlan } from '@swefarm/shared';
+
+/** Folder to which the verifier writes the rewards. */
+const VERIFIER_LOGS = '/logs/verifier';
+
+/** Returns the plan. The patch of such a plan is the text of `solve.sh`, or empty for the work of an agent. */
+export const harborPlan = (task: HarborTask): InstancePlan => ({
+  grader: 'harbor-0.25.0',
+  before: [],
+  patch_path: '/solution/solve.sh',
+  apply: [],
+  reset_between: [],
+  unapplied: 'ends',
+  blank: 'tests_run',
+  after: [],
+  script: `${exportsOf(task.verifier.env)}(/tests/test.sh)\n`,
+  timeout: task.verifier.timeout,
+  files: [`${VERIFIER_LOGS}/reward.json`, `${VERIFIER_LOGS}/reward.txt`],
+  outcomes: {
+    from: 'rewards',
+    folder: VERIFIER_LOGS,
+    ...(task.reward_key === undefined ? {} : { key: task.reward_key }),
+  },
+  verdict: { rule: 'reward' },
+});
+
+/** Returns lines of bash that set variables. */
+export const exportsOf = (env: Readonly<Record<string, string>>): string =>
+  Object.entries(env)
+    .map(([name, value]) => `export ${name}='${value.replaceAll("'", "'\\''")}'\n`)
+    .join('');

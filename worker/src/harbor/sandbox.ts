@@ -1,0 +1,30 @@
+/** The sandbox of an agent at a Harbor task: no repository is expected, so that there is no snapshot and no patch. */
+import {
+  type Container,
+  type ContainerSpec,
+  openShell,
+  type PreparedSandbox,
+  type Runtime,
+} from '@swefarm/sandbox';
+import type { HarborTask } from '@swefarm/shared';
+import type { Logger } from 'pino';
+import { asUser, userOf } from './settings.ts';
+import { startTask } from './start.ts';
+
+/** Starts the container and opens a shell of the agent's user. Throws the RolloutFailures of runtime, preparation and shell. */
+export async function prepareTaskSandbox(
+  spec: ContainerSpec,
+  task: HarborTask,
+  { runtime, log, signal }: { runtime: Pick<Runtime, 'start'>; log: Logger; signal: AbortSignal },
+): Promise<PreparedSandbox> {
+  await using stack = new AsyncDisposableStack();
+  const container: Container = stack.use(await runtime.start(spec, signal));
+  await startTask(container, task, signal);
+  const user = userOf(task.agent, spec.image);
+  const shell = stack.use(await openShell(asUser(container, user), { activate: '', log, signal }));
+  const owned = stack.move();
+  return {
+    ...{ container, snapshot: null, shell, pruned: Promise.resolve() },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}

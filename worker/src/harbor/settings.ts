@@ -1,0 +1,78 @@
+/** What a Harbor task changes in the settings of its run, for one rollout. */
+
+import type { Duplex } from 'node:stream';
+import type { Container, ReadyImage, Runtime } from '@swefarm/sandbox';
+import { type HarborTask, type Instance, RolloutFailure, type RunRecord } from '@swefarm/shared';
+
+/** Returns the run with the time limit and the network of the task; the smaller limit applies, and a task without network has none. */
+export function runOfTask(run: RunRecord, { harbor }: Pick<Instance, 'harbor'>): RunRecord {
+  if (!harbor) return run;
+  const { agent, sandbox, evaluation } = run;
+  if (agent.max_submits > 1 || agent.type === 'external' || agent.patch_source === 'submission')
+    throw new RolloutFailure(
+      'instance_invalid',
+      'a Harbor task has no patch, so that a session, feedback on submits and a printed patch are not possible',
+    );
+  const network = harbor.network === 'no-network' ? 'none' : sandbox.agent_network;
+  return {
+    ...run,
+    agent: { ...agent, time_limit: Math.min(agent.time_limit, harbor.agent.timeout ?? agent.time_limit) },
+    sandbox: {
+      ...sandbox,
+      agent_network: network,
+      // The verifier works in the container of the agent.
+      eval_network: network,
+      cpus: harbor.limits.cpus ?? sandbox.cpus,
+      memory_bytes: harbor.limits.memory_bytes ?? sandbox.memory_bytes,
+      disk_bytes: harbor.limits.disk_bytes ?? sandbox.disk_bytes,
+    },
+    evaluation: { ...evaluation, grade_once: 'off' },
+  };
+}
+
+/** Returns the image of an instance; the image of a Harbor task is built if the node lacks it. Throws the errors of the runtime. */
+export async function imageOf(
+  { image, instance_id, harbor }: Pick<Instance, 'image' | 'instance_id' | 'harbor'>,
+  runtime: Pick<Runtime, 'name' | 'build' | 'ensureImage'>,
+  signal: AbortSignal,
+): Promise<ReadyImage> {
+  if (harbor?.build) {
+    if (!runtime.build)
+      throw new RolloutFailure(
+        'image_build',
+        `the runtime ${runtime.name} cannot build images: name docker_image`,
+      );
+    const files = taskFiles(harbor, 'environment/');
+    await runtime.build({ name: image, files, timeoutMs: harbor.build.timeout * 1000 }, signal);
+  }
+  return await runtime.ensureImage(image, signal, instance_id);
+}
+
+/** Returns the files below a folder of the task, by their path in it. */
+export function taskFiles({ files }: HarborTask, folder: `${string}/`) {
+  const found = new Map<string, { content: Buffer; executable: boolean }>();
+  for (const [path, { base64, executable }] of Object.entries(files))
+    if (path.startsWith(folder))
+      found.set(path.slice(folder.length), { content: Buffer.from(base64, 'base64'), executable });
+  return found;
+}
+
+/** Returns the container with `user` as the default user of commands. */
+export function asUser(container: Container, user: string): Container {
+  const own: Pick<Container, 'open' | 'exec'> = {
+    open: (argv: readonly string[], signal: AbortSignal): Promise<Duplex> =>
+      container.open(argv, signal, user),
+    exec: (argv, options) => container.exec(argv, { user, ...options }),
+  };
+  return new Proxy(container, {
+    get(target, key) {
+      if (key === 'open' || key === 'exec') return own[key];
+      const value: unknown = Reflect.get(target, key, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
+/** Returns the user of a phase: the task's, else that of the image. */
+export const userOf = (phase: { user?: string | undefined }, image: ReadyImage): string =>
+  phase.user ?? image.user ?? 'root';

@@ -1,0 +1,60 @@
+/** Prepares a new container for a Harbor task: folders of logs, files beside a prebuilt image, the health check. */
+import type { Container } from '@swefarm/sandbox';
+import { type HarborTask, RolloutFailure, sleep } from '@swefarm/shared';
+import { taskFiles, userOf } from './settings.ts';
+
+const TIMEOUT_MS = 60_000;
+const OUTPUT_BYTES = 4 * 1024;
+
+const PREPARE = `cd -- "$1" || exit 41
+mkdir -p /logs/agent /logs/verifier /logs/artifacts && chmod 777 /logs/agent /logs/verifier /logs/artifacts`;
+
+/** Throws RolloutFailure `setup_failed` or `no_bash`, and errors of the runtime. */
+export async function startTask(container: Container, task: HarborTask, signal: AbortSignal): Promise<void> {
+  const { workdir } = container;
+  const limits = { timeoutMs: TIMEOUT_MS, maxOutputBytes: OUTPUT_BYTES, signal };
+  const line = ['/bin/bash', '-c', PREPARE, 'prepare', workdir];
+  const { exitCode, output } = await container.exec(line, { user: 'root', cwd: '/', ...limits });
+  if (exitCode === 126 || exitCode === 127)
+    throw new RolloutFailure('no_bash', 'the image has no /bin/bash, by which commands of a task run');
+  if (exitCode !== 0) {
+    const why = exitCode === 41 ? `the image has no folder ${workdir}` : output.toString('utf8').trim();
+    throw new RolloutFailure('setup_failed', `preparing the container of a task: ${why}`.slice(0, 400));
+  }
+  if (!task.build) {
+    const files = [...taskFiles(task, 'environment/')].map(([path, { content, executable }]) => ({
+      path: `${workdir === '/' ? '' : workdir}/${path}`,
+      content,
+      mode: executable ? 0o755 : 0o644,
+    }));
+    if (files.length > 0) await container.putFiles(files, signal);
+  }
+  if (task.healthcheck) await requireHealth(container, task.healthcheck, signal);
+}
+
+/** Repeats the health check as Harbor does: failures in the start period do not count. Throws RolloutFailure `setup_failed`. */
+async function requireHealth(
+  container: Container,
+  check: NonNullable<HarborTask['healthcheck']>,
+  signal: AbortSignal,
+): Promise<void> {
+  const startedUntil = performance.now() + check.start_period_sec * 1000;
+  for (let failures = 0; ; ) {
+    const { exitCode, output } = await container.exec(['/bin/bash', '-c', check.command], {
+      user: userOf({}, container.spec.image),
+      cwd: container.workdir,
+      timeoutMs: check.timeout_sec * 1000,
+      maxOutputBytes: OUTPUT_BYTES,
+      signal,
+    });
+    if (exitCode === 0) return;
+    const starting = performance.now() < startedUntil;
+    if (!starting) failures += 1;
+    if (failures >= check.retries) {
+      const printed = output.toString('utf8').trim().slice(-200);
+      const why = `the health check failed ${failures} times (exit code ${exitCode}): ${printed}`;
+      throw new RolloutFailure('setup_failed', why);
+    }
+    await sleep(1000 * (starting ? check.start_interval_sec : check.interval_sec), signal);
+  }
+}
