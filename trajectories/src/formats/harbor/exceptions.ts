@@ -6,6 +6,7 @@ import type { OutputLine } from '../../output/line.ts';
 const OF_FAILURE: Readonly<Record<FailureClass, string>> = {
   image_not_found: 'SandboxBuildFailedError',
   image_pull: 'SandboxBuildFailedError',
+  image_build: 'SandboxBuildFailedError',
   engine_unreachable: 'EnvironmentStartTimeoutError',
   sandbox_start: 'EnvironmentStartTimeoutError',
   sandbox_lost: 'RuntimeRequestError',
