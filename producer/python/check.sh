@@ -3,6 +3,7 @@
 # 3.10 to 3.13 (PATH or pyenv), and mypy --strict, pyright and ruff from PyPI in VENV (default: a temporary environment).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../../testkit/clients/venv.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tools=${1:-$work/tools}
@@ -17,15 +18,7 @@ print("wheel:", importlib.metadata.version("swefarm"))')
 
 tested=0
 for version in 3.10 3.11 3.12 3.13; do
-  python=
-  # pyenv also puts shims of unselected versions on PATH. Such a shim fails.
-  for found in "python$version" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/python; do
-    if "$found" -c '' 2>/dev/null; then python=$found; fi
-  done
-  if [ -z "$python" ]; then
-    echo "Python $version: not found, the tests did not run with it"
-    continue
-  fi
+  python=$(python_of "$version" 2>/dev/null) || { echo "Python $version: not found, the tests did not run with it"; continue; }
   (cd "$here" && PYTHONPATH=. PYTHONDONTWRITEBYTECODE=1 "$python" -m unittest discover -s tests -t tests >"$work/log" 2>&1) ||
     { cat "$work/log"; exit 1; }
   echo "Python $version: $(grep '^Ran' "$work/log")"
