@@ -87,7 +87,7 @@ function createSummary(job: Job, samples: number) {
     add(trial: Trial): void {
       const { agent, task } = trial.config;
       trials.push(countedOf(trial));
-      agents.set(`${agent.name} ${agent.model_name}`, agent);
+      agents.set(String(agent.model_name), agent);
       tasks.add(task.path);
       from = Math.min(from, Date.parse(trial.started_at));
       to = Math.max(to, Date.parse(trial.finished_at));

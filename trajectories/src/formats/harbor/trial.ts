@@ -49,7 +49,8 @@ export function trialOf(job: Job, rollout: ExportedRollout, details: readonly ob
       task: { ...task, source: line.family ?? null },
       trial_name,
       trials_dir: job.folder,
-      agent: { name, model_name: model },
+      // Harbor accepts only its own agents here, also for a regrade, which runs none; `agent_info` has the agent.
+      agent: { name: 'nop', model_name: model },
       job_id: job.id,
     },
     agent_info: { name, version, model_info: model === null ? null : modelInfo(model) },
