@@ -75,7 +75,7 @@ def main():
     loss = tiny.learn_form(model, tokenizer, options.seed)
     print(f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters, loss on the form {loss:.3f}", flush=True)
     server = servers.Vllm(options.vllm, options.folder) if options.vllm else servers.InProcess(model, tokenizer)
-    loop.train_with(options, server, Learner(model, tokenizer, options.rate))
+    loop.train_with(options, server, Learner(model, tokenizer, options.rate), loop.SUBMITTED)
 
 
 if __name__ == "__main__":

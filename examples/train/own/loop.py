@@ -21,6 +21,8 @@ MODEL = "tiny"
 #: The farm's log-probabilities belong to this distribution (temperature, top_k), so the loss must use it unchanged.
 SAMPLING = Sampling(temperature=1.0, top_p=1.0, top_k=-1, min_p=0.0, repetition_penalty=1.0, max_tokens=32)
 SETTINGS = {"agent": {"type": "mini", "action": "fenced", "step_limit": tasks.TURNS, "prompt_overrides": tasks.PROMPTS}}
+#: For models that can also lose the form of the answers: a rollout earns its reward only if it submits.
+SUBMITTED = {**SETTINGS, "reward": {"overrides": {"on_limit": "zero"}}}
 #: Largest accepted distance of an importance ratio from 1 in the first step after new weights. float32 on one machine: about 1e-6.
 RATIO_TOLERANCE = 1e-4
 
@@ -88,12 +90,12 @@ def train(run, server, learner, rows, options):
         }
 
 
-def train_with(options, server, learner):
+def train_with(options, server, learner, settings=SETTINGS):
     """Trains over the farm of SWEFARM_GATEWAY_URL, or over one that it starts. Writes and prints a line a step."""
     with (
         open(options.out, "w", encoding="utf8") as out,
         farm_of(options) as farm,
-        farm.run(options.name, model=MODEL, policy_urls=[server.url], sampling=SAMPLING, kind="training", settings=SETTINGS) as run,
+        farm.run(options.name, model=MODEL, policy_urls=[server.url], sampling=SAMPLING, kind="training", settings=settings) as run,
     ):
         run.policy(version="step-0")
         for facts in train(run, server, learner, rows_of(options), options):
@@ -118,7 +120,7 @@ def parser(doc, rate):
     options.add_argument("--dataset", required=True, help="rows with the two instances of tasks.py")
     options.add_argument("--out", required=True, help="file for one JSON line per step")
     options.add_argument("--name", default="own", help="name of the run and of its policy; each training needs its own")
-    options.add_argument("--steps", type=int, default=20)
+    options.add_argument("--steps", type=int, default=24)
     options.add_argument("--group-size", type=int, default=8)
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--rate", type=float, default=rate)

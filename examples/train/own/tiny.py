@@ -21,7 +21,7 @@ CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 TEMPLATE = """\
 {%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
-#: Share of the demonstrations that begin with the right command: the mean reward before training.
+#: Share of the demonstrations that begin with the right command. The mean reward before training is close to it.
 SKILL = 0.15
 
 
@@ -78,7 +78,7 @@ def log_probs(model, sequences, pad):
     return logits.log_softmax(-1).gather(-1, ids[:, 1:, None]).squeeze(-1)
 
 
-def learn_form(model, tokenizer, seed, steps=240, batch=16):
+def learn_form(model, tokenizer, seed, steps=400, batch=16):
     """
     Supervised steps on conversations of the right form: a command in a block, then the submission. Their first command is
     mostly a wrong one. Returns the last loss.

@@ -132,7 +132,7 @@ def main():
     with (
         open(options.out, "w", encoding="utf8") as out,
         loop.farm_of(options) as farm,
-        farm.run(options.name, model=loop.MODEL, policy_urls=[server.url], kind="training", settings=loop.SETTINGS) as run,
+        farm.run(options.name, model=loop.MODEL, policy_urls=[server.url], kind="training", settings=loop.SUBMITTED) as run,
     ):
         trainer = GRPOTrainer(
             model=model,
