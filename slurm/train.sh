@@ -35,8 +35,10 @@ export SWEFARM_SLURM_HOME SWEFARM_SLURM_DIR SWEFARM_SLURM_GATEWAY=1 SWEFARM_SLUR
 gateway=$SWEFARM_SLURM_DIR/gateway
 begun=$gateway/.train.$SLURM_JOB_ID
 
-training='' farm='' stopping=
-trap 'stopping=1; [ -z "$training" ] || kill -TERM "$training" 2>/dev/null' TERM INT
+training='' farm='' stopping='' signals=0
+# Sends SIGTERM to the command once, because a second signal could interrupt its checkpoint.
+forward() { [ -z "$stopping" ] || [ -z "$training" ] || ((signals++)) || kill -TERM "$training" 2>/dev/null; }
+trap 'stopping=1; forward' TERM INT
 running() { kill -0 "$1" 2>/dev/null; }
 # Returns the exit code of a process. A signal interrupts `wait`, but not the process.
 code_of() {
@@ -61,7 +63,13 @@ bash "$SWEFARM_SLURM_HOME/slurm/workers.sh" &
 farm=$!
 for ((waited = 0; ; waited++)); do
   [ -z "$stopping" ] || end 143
-  running "$farm" || { code_of "$farm"; exit $?; }
+  if ! running "$farm"; then
+    code_of "$farm"
+    code=$?
+    [ -z "$stopping" ] || end 143
+    [ "$code" != 0 ] || { printf 'swefarm: the farm ended before its gateway was ready, so the command did not run\n' >&2; code=12; }
+    end "$code"
+  fi
   [ ! "$gateway/address.json" -nt "$begun" ] || break
   if [ "$waited" -ge "${SWEFARM_SLURM_WAIT:-600}" ]; then
     printf 'swefarm: no gateway of this job after %s s: does another job lead the farm in %s?\n' "$waited" "$SWEFARM_SLURM_DIR" >&2
@@ -72,12 +80,16 @@ done
 SWEFARM_GATEWAY_URL=$(sed -n 's/.*"url":"\([^"]*\)".*/\1/p' "$gateway/address.json")
 SWEFARM_GATEWAY_TOKEN=${SWEFARM_GATEWAY_TOKEN:-$(cat "$gateway/gateway.token" 2>/dev/null)}
 export SWEFARM_GATEWAY_URL SWEFARM_GATEWAY_TOKEN
+[ -z "$stopping" ] || end 143
 "$@" &
 training=$!
+# A signal that arrived before the command had an id was not sent to it.
+forward
 wait -n "$training" "$farm"
 if ! running "$farm" && running "$training"; then
   printf 'swefarm: the farm ended before the training\n' >&2
-  kill -TERM "$training"
+  stopping=1
+  forward
 fi
 code_of "$training"
 end $?

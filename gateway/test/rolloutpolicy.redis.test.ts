@@ -1,9 +1,11 @@
 /** Tests rows that name a policy for their own rollout. */
 import { Secret } from '@swefarm/shared';
+import { until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { ask, testGateway } from './gateway.ts';
 import { finish, INSTANCE, POLICY, post, row, untilQueued } from './gym.ts';
 import { failed, judged, startPlayer } from './player.ts';
+import { gate } from './trainer.ts';
 
 const OPERATOR = { policy: { urls: ['http://127.0.0.1:9/v1'], model: 'm', extra_body: { top_logprobs: 1 } } };
 const bare = { policy_base_url: undefined, policy_model_name: undefined };
@@ -105,6 +107,36 @@ test('single samples with different endpoints, headers and fields share a run', 
     [{ urls: ['nowhere'] }, 'run.policy.urls.0'],
   ] as const)
     expect(await sample('d', policy)).toMatchObject({ status: 422, body: { error: { field } } });
+});
+
+test('a trainer resumed at another address replays only unfinished rollouts', async () => {
+  const { url, farm } = await testGateway();
+  const rest = gate();
+  const { seen } = startPlayer(farm, (nth, id) => (nth === 0 ? judged(1) : rest.resolved(nth, id)));
+  const sample = async (request_id: string, port: number, over: object = {}, wait_seconds = 0) => {
+    const policy = { urls: [`http://127.0.0.1:${port}/v1`], model: 'm', version: '3', ...over };
+    const asked = { request_id, instance: INSTANCE, run: { policy }, wait_seconds };
+    return (await ask(`${url}/v1/rollouts`, 'POST', asked)).body;
+  };
+  const ended = await sample('a', 9, {}, 60);
+  const waiting = await sample('b', 9);
+  await until(async () => seen.length === 2);
+  // The trainer restarts: its server has another port, and its router another key.
+  const router = { headers: { 'x-smg-routing-key': 'k' }, extra_body: { cache_salt: 's' } };
+  expect(await sample('a', 10, router)).toEqual(ended);
+  expect(await sample('b', 9, router)).toEqual(waiting);
+  const anew = await sample('b', 10, router);
+  expect(anew.rollout_id).not.toBe(waiting.rollout_id);
+  expect(await sample('b', 10)).toEqual(anew);
+  expect(await farm.cancel.isCancelled([waiting.rollout_id, anew.rollout_id])).toEqual(
+    new Map([[waiting.rollout_id, 'orphan']]),
+  );
+  const job = await farm.queue().getJob(anew.rollout_id);
+  expect(job?.data.policy).toMatchObject({ urls: ['http://127.0.0.1:10/v1'], ...router });
+  // A setting of the run makes another rollout.
+  expect((await sample('a', 10, { version: '4' })).rollout_id).not.toBe(ended.rollout_id);
+  rest.open();
+  expect(await sample('b', 10, {}, 60)).toMatchObject({ status: 'done', rollout_id: anew.rollout_id });
 });
 
 test.each([

@@ -4,6 +4,7 @@
  * they have the same id.
  */
 import { hostname } from 'node:os';
+import { isDeepStrictEqual } from 'node:util';
 import { leadOf } from '@swefarm/runs';
 import {
   type CallRequest,
@@ -163,8 +164,11 @@ export class CallTracker {
     for (;;) {
       signal.throwIfAborted();
       const claim = await farm.calls.claim(search.request, search.gateway);
-      if (claim.status === 'attached')
-        return await this.#attach(claim.rollout_id, claim.call_id, claim.age_ms, search.callerRun);
+      if (claim.status === 'attached') {
+        const attached = await this.#attach(claim.rollout_id, claim.call_id, claim.age_ms, search.callerRun);
+        if (attached) return attached;
+        continue;
+      }
       if (claim.status === 'wait') {
         await sleep(WAIT_MS, signal);
         continue;
@@ -217,7 +221,16 @@ export class CallTracker {
     throw new Refusal(503, 'calls_unread', message, { retryAfterSeconds: seconds });
   }
 
-  async #attach(rolloutId: string, callId: string, ageMs: number, { own }: CallerRun): Promise<CallRollout> {
+  /**
+   * Returns the rollout of an earlier request. Returns null, and cancels the rollout, if it has no result and the caller names other
+   * endpoints: the caller has restarted, and the endpoints of the rollout may be gone.
+   */
+  async #attach(
+    rolloutId: string,
+    callId: string,
+    ageMs: number,
+    { own }: CallerRun,
+  ): Promise<CallRollout | null> {
     const { farm } = this.#deps;
     const run = await farm.runs.get(parseRolloutId(rolloutId).runId);
     if (!run) {
@@ -227,7 +240,15 @@ export class CallTracker {
     }
     // The first gateway may have died before it queued the job.
     const committed = await farm.results.get(rolloutId);
-    if (committed === null) await farm.jobs.enqueue(run, [rolloutId]);
+    if (committed === null) {
+      const now = withEndpoints(run, await farm.jobs.policyOf(rolloutId));
+      if (!isDeepStrictEqual(now.policy?.urls, withEndpoints(run, own).policy?.urls)) {
+        await farm.cancel.cancelRollouts([rolloutId], 'orphan');
+        await farm.calls.answered(callId, 0);
+        return null;
+      }
+      await farm.jobs.enqueue(run, [rolloutId]);
+    }
     const probed = withEndpoints(run, own);
     return { callId, rolloutId, run: probed, attached: true, startedAt: Date.now() - ageMs };
   }

@@ -2,7 +2,7 @@
  * Serves `POST /v1/rollouts`: one rollout for a trainer that requests each sample separately. The caller repeats the request with the same
  * `request_id` until the reply contains the sample, so no connection is idle for hours. If the caller stops, the rollout is cancelled.
  */
-import { asTree, merge, requireKnownKeys } from '@swefarm/runs';
+import { asTree, merge, requireKnownKeys, type SettingsTree } from '@swefarm/runs';
 import { type Instance, onAbort, RolloutPolicy } from '@swefarm/shared';
 import { SampleBody, type SampleChoice, sampleOf } from '@swefarm/trajectories';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -20,7 +20,7 @@ import type { CallDeps } from './servecall.ts';
 export const RolloutRequest = z.strictObject({
   request_id: z.string().min(1).max(200).meta({
     description:
-      'the same id is the same rollout, until an hour after its answer; a cancelled one only until its answer',
+      'the same id with the same instance and settings is the same rollout, until an hour after its answer; a cancelled one only until its answer. An unfinished rollout is played anew if policy.urls differ',
   }),
   instance: z
     .union([z.string(), z.looseObject({})], 'expected a row, or an id of the dataset of serve')
@@ -48,12 +48,13 @@ export async function serveRollout(
 ): Promise<z.infer<typeof RolloutAnswer>> {
   const { config } = deps;
   const { wait_seconds: waitSeconds, lines, routed_experts: experts, ...asked } = request.body;
+  const { settings: run } = splitPolicy(asked.run);
   const caller = findCaller(request);
   const instance = readInstance('instance', asked.instance, deps);
   requireInstanceAllowed(instance, config, 'instance.');
   const callerRun = settingsOf(deps, caller, request);
   const identity = {
-    fingerprint: fingerprint([caller.name, `rollout ${asked.request_id}`, digest(asked)]),
+    fingerprint: fingerprint([caller.name, `rollout ${asked.request_id}`, digest({ ...asked, run })]),
     named: true,
     graceMs: config.gateway_collector_grace_seconds * 1000,
   };
@@ -71,20 +72,28 @@ export async function serveRollout(
 }
 
 /**
- * Merges the settings of `serve`, of the caller and of the request. Endpoints, headers and fields of the request's policy are not settings of
- * the run, because a trainer sends different ones for each sample, and these samples share a run. Throws Refusal 403, 422.
+ * Separates endpoints, headers and fields of the policy from the settings of the run. A trainer sends different ones for each sample, and
+ * these samples share a run. A resumed trainer sends different ones for the same sample.
  */
+function splitPolicy(run: SettingsTree) {
+  const { urls, headers, extra_body, ...policy } = asTree(run.policy);
+  const settings = run.policy === undefined ? run : { ...run, policy };
+  return { own: { urls, headers, extra_body }, settings };
+}
+
+/** Merges the settings of `serve`, of the caller and of the request. Throws Refusal 403, 422. */
 function settingsOf(deps: CallDeps, caller: Caller, request: Asked): CallerRun {
   const { run } = request.body;
   namingFields(() => requireKnownKeys('run', run));
   const operator = operatorSettings(deps.settings, caller);
   requireRunAllowed(request, { caller, operator, run, config: deps.config });
-  const { urls, headers, extra_body, ...policy } = asTree(run.policy);
-  const settings = merge(operator, { ...run, ...(run.policy === undefined ? {} : { policy }) });
+  const { own: changes, settings: shared } = splitPolicy(run);
+  const { urls, headers, extra_body } = changes;
+  const settings = merge(operator, shared);
   const operatorUrls = asTree(operator.policy).urls;
   const apiKey = keyFor(caller, operatorUrls, null);
   if ((urls ?? headers ?? extra_body) === undefined) return { caller, settings, apiKey, own: null };
-  const parsed = RolloutPolicy.omit({ api_key_ref: true }).safeParse({ urls, headers, extra_body });
+  const parsed = RolloutPolicy.omit({ api_key_ref: true }).safeParse(changes);
   if (parsed.success) {
     const own = { ...parsed.data, apiKey: parsed.data.urls && keyFor(caller, operatorUrls, urls) };
     return { caller, settings, apiKey, own };

@@ -45,6 +45,7 @@ def check(test: unittest.TestCase, drive: Drive, *, resumes: bool = True, std: b
             _require_each_once(test, farm, trained, std)
             if fault == "the trainer is killed and resumed":
                 before, first = len(farm.rollouts), {one.tokens[0] for one in trained}
+                farm.router_port += 1
                 again = drive(farm, "run-1")
                 _require_each_once(test, farm, again, std)
                 test.assertEqual(len(farm.rollouts), before if resumes else 2 * before)

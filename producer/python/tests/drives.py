@@ -104,7 +104,7 @@ class SlimeSample:
 def slime_args(farm: ScriptedFarm, name: str) -> Any:
     slime._runs[name] = run_at(farm, name)
     return THINGS(
-        swefarm_run=name, sglang_router_ip="10.0.0.1", sglang_router_port=30000, hf_checkpoint="m", rollout_max_response_len=64
+        swefarm_run=name, sglang_router_ip="10.0.0.1", sglang_router_port=farm.router_port, hf_checkpoint="m", rollout_max_response_len=64
     )
 
 

@@ -6,6 +6,7 @@ The first sampled token of a rollout is its mark: whatever a trainer's own class
 from __future__ import annotations
 
 import base64
+import json
 import threading
 from array import array
 from dataclasses import dataclass, field
@@ -57,12 +58,14 @@ class Played:
 
 
 class ScriptedFarm(FakeFarm):
-    """``fault``: a key of FAULTS. ``rollouts`` has every rollout by its request id."""
+    """``fault``: a key of FAULTS. ``rollouts`` has every rollout by its request and settings."""
 
     def __init__(self, fault: str, size: int = len(REWARDS)) -> None:
         self.fault, self.size = fault, size
         self.rollouts: dict[str, Played] = {}
         self.lost = 0
+        #: Port of the trainer's router: a resumed trainer has another one.
+        self.router_port = 30000
         #: Refuses every request, or lets every rollout wait.
         self.refuses = self.waits = False
         self._seen: dict[str, int] = {}
@@ -86,16 +89,23 @@ class ScriptedFarm(FakeFarm):
                 self.lost += 1
                 return None if self.lost % 2 else (503, {})
             instance = body["instance"] if isinstance(body["instance"], str) else body["instance"]["instance_id"]
-            played = self.rollouts.get(body["request_id"])
+            name = _name_of(body)
+            played = self.rollouts.get(name)
             if played is None:
                 number = self._seen[instance] = self._seen.get(instance, -1) + 1
                 reward = FAULTS[self.fault][number % self.size]
                 played = Played(MARKS + len(self.rollouts), instance, reward, self.fault, body)
-                self.rollouts[body["request_id"]] = played
+                self.rollouts[name] = played
             played.answers += 1
             if self.waits or played.answers == 1:
                 return 200, {"status": "waiting", "rollout_id": f"r.{instance}.{played.mark}"}
             return 200, {"status": "done", "rollout_id": f"r.{instance}.{played.mark}", **_sample(played)}
+
+
+def _name_of(body: Any) -> str:
+    """Returns the identity of a rollout: endpoints, headers and fields of its policy are no settings of the run."""
+    policy = {key: value for key, value in body["run"]["policy"].items() if key not in ("urls", "headers", "extra_body")}
+    return json.dumps([body["request_id"], body["instance"], {**body["run"], "policy": policy}], sort_keys=True)
 
 
 def _sample(played: Played) -> dict[str, Any]:

@@ -67,6 +67,12 @@ export class Jobs extends Part {
     throw new SwefarmError('policy_unreadable', message);
   }
 
+  /** Returns the changes of a rollout to the policy of its run; null: no changes, or an unreadable record. */
+  async policyOf(rolloutId: string): Promise<RolloutPolicy | null> {
+    const { policies } = await this.#policiesOf(parseRolloutId(rolloutId).runId, [rolloutId]);
+    return policies.get(rolloutId) ?? null;
+  }
+
   /** Returns the changes of these rollouts to the policy of their run, and why others are unreadable. Omits rollouts without changes. */
   async #policiesOf(runId: string, rolloutIds: readonly string[]) {
     const found = { policies: new Map<string, RolloutPolicy>(), problems: new Map<string, string>() };
