@@ -66,6 +66,10 @@ step 'the policy client against a real vLLM' \
 step 'agents that come as programs, recorded and simulated, against a real vLLM: their lines by the log of vLLM' \
   node worker/test/agent/vllm/agents.ts --folder .swefarm/cache/vllm
 
+step '10,000 changes of task.toml are read or refused by key' \
+  env SWEFARM_TEST_MUTATIONS=10000 vitest run --project unit datasets/src/harbor
+step 'the rewards of Harbor tasks beside those of Harbor 0.25.0, on rootfs' node testkit/harbor/compare.ts --runtime rootfs
+
 contract() { # contract NAME [VARIABLE=VALUE...]: tests a runtime's whole contract, and escapes from its sandboxes
   SWEFARM_TEST_WHOLE_CONTRACT=1 env "${@:2}" vitest run --project containers "sandbox/test/$1.containers.test.ts"
 }

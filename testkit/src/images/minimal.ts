@@ -22,7 +22,7 @@ import { run } from '../launchers/run.ts';
 
 const COREUTILS =
   'base64 cat chmod chown cp cut date dd df dirname du basename echo env expr false head id ln ls mkdir mkfifo mktemp mv nl nohup nproc od printf pwd readlink realpath rm rmdir seq sha256sum sleep sort stat stty sync tail tee test timeout touch tr true truncate tty uname uniq wc whoami yes';
-const OTHERS = 'sh grep sed awk find xargs ps setsid kill patch diff cmp tar gzip git python3';
+const OTHERS = 'sh grep sed awk find xargs ps setpriv setsid kill patch diff cmp tar gzip git python3';
 const FOLDERS = 'usr/bin usr/lib usr/lib64 etc testbed tmp root proc sys dev run var/tmp';
 const LINKS = { bin: 'usr/bin', sbin: 'usr/bin', lib: 'usr/lib', lib64: 'usr/lib64' };
 /** Parts of Python's library that are omitted: no sandbox test imports them, and they would triple the image. */

@@ -1,0 +1,2 @@
+#!/bin/bash
+wc -l </app/words.txt >/app/count.txt

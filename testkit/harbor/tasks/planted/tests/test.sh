@@ -1,0 +1,2 @@
+#!/bin/bash
+echo "this script writes no reward"
