@@ -18,17 +18,23 @@ from typing import Any, Optional, Sequence, Union
 
 from .farm import Farm, FarmError, in_thread
 
-#: Runs a command, and ends it when standard input has a byte or ends, or when the parent ends, because children that a trainer forks
-#: can keep the pipe open. The command gets SIGTERM, another SIGTERM after 20 s, and SIGKILL after 20 s more. Each supervisor has a shared
-#: lock on the folder. If the parent has ended, the last supervisor removes the folder.
+#: Runs a command, and ends it when standard input has a byte or ends, at a signal, or when the parent ends, because children that a
+#: trainer forks can keep the pipe open. The command gets SIGTERM, another SIGTERM after 20 s, and SIGKILL after 20 s more. On Linux it gets
+#: SIGTERM too when the supervisor is killed. Each supervisor has a shared lock on the folder. If the parent has ended, the last supervisor
+#: removes the folder.
 _SUPERVISOR = """
-import contextlib, fcntl, os, select, shutil, subprocess, sys, threading
+import contextlib, ctypes, fcntl, os, select, shutil, signal, subprocess, sys, threading
 parent, folder = int(sys.argv[1]), sys.argv[2]
 lock = os.open(folder, os.O_RDONLY)
 fcntl.flock(lock, fcntl.LOCK_SH)
-child = subprocess.Popen(sys.argv[3:], stdin=subprocess.DEVNULL)
+signals = []
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, lambda *_: signals.append(1))
+libc, PR_SET_PDEATHSIG = ctypes.CDLL(None), 1
+tie = (lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)) if sys.platform == "linux" else None
+child = subprocess.Popen(sys.argv[3:], stdin=subprocess.DEVNULL, preexec_fn=tie)
 def end():
-    while os.getppid() == parent and not select.select([0], [], [], 0.5)[0]:
+    while not signals and os.getppid() == parent and not select.select([0], [], [], 0.5)[0]:
         pass
     for stop in (child.terminate, child.terminate, child.kill):
         stop()
@@ -50,7 +56,8 @@ class LocalFarm(Farm):
     """
     Starts a farm and waits until it is ready, at most ``start_s`` seconds. ``policy_url`` and ``model``: defaults of runs; ``dataset``: a
     file whose instances may be named by id. Each of ``workers`` plays ``concurrency`` rollouts at once (default: by the machine).
-    ``swefarm``: the command (default: SWEFARM_BIN, PATH, or a checkout of the farm around this package or the current folder).
+    ``swefarm``: the command (default: SWEFARM_BIN, a checkout of the farm around this package or the current folder, PATH). A checkout
+    counts only if this user or root owns it and no other user may write it, or if this package is run from it.
     ``state_dir`` keeps images for the next start (default: the farm's own, ``~/.swefarm``). ``serve_args`` and ``worker_args`` are more
     arguments. :meth:`close`, the end of ``with`` or the end of this process ends all processes. Redis starts empty.
     """
@@ -147,13 +154,12 @@ class LocalFarm(Farm):
                     process.stdin.write(b"\n")
                     process.stdin.close()
         for process in ended:
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(90)
-            except subprocess.TimeoutExpired:
-                # The supervisor and its command are one process group.
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            # The supervisor and its command are one process group. The command of a killed supervisor may still run.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
     def _start(self, name: str, command: Sequence[str], mark: str) -> str:
         """Starts a command. Returns the first line of its output that contains ``mark``. Raises RuntimeError with the end of its log."""
@@ -185,12 +191,22 @@ def find_swefarm(given: Union[str, Path, None] = None) -> Path:
         if path is None:
             raise FileNotFoundError(f"swefarm: {named} (the argument, or SWEFARM_BIN) is not a program")
         return Path(path).absolute()
-    for folder in (*Path(__file__).resolve().parents, Path.cwd(), *Path.cwd().parents):
+    package = Path(__file__).resolve().parent
+    for folder in (*package.parents, Path.cwd(), *Path.cwd().parents):
         program = folder / "node_modules/.bin/swefarm"
         if program.exists() and (folder / "producer/bin/swefarm.mjs").exists():
-            return program
+            # Whoever owns the checkout that this package is a part of can change this code too.
+            if package == folder / "producer/python/swefarm" or _is_own(folder):
+                return program
     installed = shutil.which("swefarm")
     if installed is not None:
         return Path(installed).absolute()
     remedy = "run `npm ci` in a checkout of the farm, and set SWEFARM_BIN to its node_modules/.bin/swefarm"
     raise FileNotFoundError(f"swefarm: the command is not installed: {remedy}")
+
+
+def _is_own(folder: Path) -> bool:
+    """Returns False if another user could have put a program into the folder, as into /tmp. A group with the user's number is private."""
+    facts = folder.stat()
+    is_writable = facts.st_mode & 0o002 or (facts.st_mode & 0o020 and facts.st_gid != facts.st_uid)
+    return facts.st_uid in (0, os.getuid()) and not is_writable

@@ -92,6 +92,7 @@ def verifiers_modules() -> "dict[str, dict[str, Any]]":
     return {
         "verifiers.v1": {**names, "Env": Env, "Trace": Trace, "ModelContext": Made, "Agents": Made},
         "verifiers.v1.configs.agent": {"resolve_agent": lambda spec, **_: spec},
+        "verifiers.v1.configs.client": {"resolve_headers": lambda client: {**client.headers, **client.headers_of_environment}},
         "verifiers.v1.harnesses.null.harness": {"NullHarnessConfig": Made},
     }
 
@@ -105,7 +106,8 @@ def play_verifiers(farm: ScriptedFarm, name: str) -> "list[Any]":
         limits = {"max_prompt": 16, "max_response": 64, "overlong": "mask", "settings": {}}
         config = THINGS(run=name, policy_urls=[], agent=None, env_id="swefarm_env", timeout=THINGS(episode=None), **limits)
         sampling = THINGS(model_dump=lambda **_: {"temperature": 1.0, "top_k": -1, "cache_salt": "4", "return_token_ids": True})
-        ctx = THINGS(model="m", client=THINGS(base_url="http://10.0.0.1:8000/v1", headers={}), sampling=sampling)
+        headers = {"headers": {"X-A": "a"}, "headers_of_environment": {"X-B": "b"}}
+        ctx = THINGS(model="m", client=THINGS(base_url="http://10.0.0.1:8000/v1", **headers), sampling=sampling)
         env = module.FarmEnv(config)
 
         async def batch() -> "list[Any]":
@@ -146,14 +148,22 @@ class Engine:
         return THINGS(outputs=[THINGS(token_ids=[7, 8], finish_reason="stop", logprobs=[{7: THINGS(logprob=-0.5)}, {8: THINGS(logprob=-1.0)}])])
 
 
-def play_openrlhf(farm: ScriptedFarm, name: str, engine: Any) -> "tuple[Any, list[list[dict[str, Any]]]]":
-    """Returns the executor and the answers of each group. Its actor plays the samples of a prompt at once."""
+def play_openrlhf(
+    farm: ScriptedFarm, name: str, engine: Any, prompt: "str | None" = None
+) -> "tuple[Any, list[list[dict[str, Any]]]]":
+    """
+    Returns the executor and the answers of each group. Its actor plays the samples of a prompt at once. ``prompt``: that of all rows, which
+    then share their sampling parameters too.
+    """
     with adapter("openrlhf", {"openrlhf.utils.agent": {"AgentExecutorBase": object}}, farm) as module, tempfile.TemporaryDirectory() as folder:
         executor = module.executor(written(folder), run=name, max_prompt=16)()
 
+        sampling = {"temperature": 0.7, "top_p": 1.0, "top_k": -1, "max_tokens": None, "logprobs": 1}
+        shared = Params(**sampling)
+
         async def group(row: Any) -> "list[dict[str, Any]]":
-            params = Params(temperature=0.7, top_p=1.0, top_k=-1, max_tokens=None, logprobs=1)
-            given = (row["problem_statement"], row["instance_id"], params, 64, TOKENIZER, engine)
+            params = shared if prompt else Params(**sampling)
+            given = (prompt or row["problem_statement"], row["instance_id"], params, 64, TOKENIZER, engine)
             return list(await asyncio.gather(*(executor.execute(*given) for _ in range(N))))
 
         async def batch() -> "list[list[dict[str, Any]]]":

@@ -90,6 +90,13 @@ class OpenRLHFTest(unittest.TestCase):
                 self.assertEqual(sorted(answer["reward"] for answer in group), [0.0, 2 / 3, 1.0, 1.0])
                 self.assertEqual([answer["action_ranges"] for answer in group if answer["reward"] == 2 / 3], [[]])
 
+    def test_instances_with_equal_prompts_are_groups_of_their_own(self):
+        with ScriptedFarm("none") as farm:
+            executor, groups = flows.play_openrlhf(farm, "run-1", flows.Engine(), "Fix it.")
+            self.addCleanup(executor.shim.close)
+            played = [[farm.by_mark[answer["observation_tokens"][3]].instance for answer in group] for group in groups]
+            self.assertEqual(played, [[name] * contract.N for name in contract.INSTANCES])
+
     def test_a_refusal_ends_the_batch(self):
         with ScriptedFarm("none") as farm:
             farm.refuses = True
@@ -104,6 +111,7 @@ class VerifiersTest(unittest.TestCase):
             policy = next(iter(farm.rollouts.values())).asked["run"]["policy"]
             self.assertEqual((policy["urls"], policy["version"]), (["http://10.0.0.1:8000/v1"], "4"))
             self.assertEqual(policy["extra_body"], {"cache_salt": "4"})
+            self.assertEqual({name: policy["headers"][name] for name in ("X-A", "X-B")}, {"X-A": "a", "X-B": "b"})
             self.assertEqual({name: policy["sampling"][name] for name in ("temperature", "top_k")}, {"temperature": 1.0, "top_k": -1})
 
     def test_an_unjudged_episode_names_the_class_of_its_failure(self):

@@ -44,6 +44,13 @@ def ended(folder):
     return path.read_text().split() if path.exists() else []
 
 
+def lives(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 class LocalTest(unittest.TestCase):
     def test_a_local_farm_ends_in_order_at_the_end_of_its_block(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -98,6 +105,48 @@ class LocalTest(unittest.TestCase):
             farm._processes["gateway"].wait(60)
             with self.assertRaisesRegex(FarmError, "the gateway of the local farm ended: .*url"):
                 farm.call("GET", "/v1/runs")
+
+    def test_no_program_survives_its_killed_supervisor(self):
+        with tempfile.TemporaryDirectory() as folder:
+            farm = Farm.local(swefarm=programs(folder))
+            pids = [int(pid) for pid in Path(folder, "pids").read_text().split()]
+            supervisors = dict(farm._processes)
+            supervisors["redis"].terminate()
+            supervisors["redis"].wait(60)
+            self.assertEqual(ended(folder), ["redis"])
+            supervisors["gateway"].kill()
+            self.until(lambda: ended(folder) == ["redis", "gateway"])
+            os.kill(pids[2], signal.SIGSTOP)  # The worker cannot handle SIGTERM.
+            supervisors["worker-0"].kill()
+            farm.close()
+            self.until(lambda: not any(lives(pid) for pid in pids))
+
+    def until(self, holds):
+        end = time.monotonic() + 60
+        while not holds():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+
+    def test_a_checkout_that_others_may_write_is_not_used(self):
+        with tempfile.TemporaryDirectory() as folder:
+            installed = programs(folder)
+            checkout = Path(folder, "checkout")
+            local = checkout / "node_modules/.bin/swefarm"
+            for path in (local, checkout / "producer/bin/swefarm.mjs"):
+                path.parent.mkdir(parents=True)
+                path.touch(0o755)
+            (checkout / "jobs").mkdir()
+            self.addCleanup(os.chdir, os.getcwd())
+            os.chdir(checkout / "jobs")
+            own = {"SWEFARM_BIN": "", "PATH": folder}
+            with mock.patch.dict(os.environ, own), mock.patch("swefarm.local.__file__", str(Path(folder, "none/local.py"))):
+                self.assertEqual(find_swefarm(), local.resolve())
+                checkout.chmod(0o1777)
+                self.assertEqual(find_swefarm(), installed)
+                checkout.chmod(0o755)
+                if os.getuid() == 0:
+                    os.chown(checkout, 12345, 12345)
+                    self.assertEqual(find_swefarm(), installed)
 
     def test_a_missing_command_is_an_error_with_a_remedy(self):
         with tempfile.TemporaryDirectory() as folder:

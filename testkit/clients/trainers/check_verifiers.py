@@ -26,7 +26,7 @@ FOLDER = Path(tempfile.mkdtemp(prefix="swefarm-verifiers-"))
 ROWS = FOLDER / "rows.jsonl"
 ROWS.write_text("".join(f"{json.dumps(row)}\n" for row in drives.ROWS))
 SAMPLING = vf.SamplingConfig(temperature=1.0, max_tokens=64, extra_body={"cache_salt": "4", "top_k": -1, "min_p": 0.0, "return_token_ids": True})
-ENDPOINT = vf.TrainClientConfig(base_url="http://10.0.0.1:8000/v1", api_key_var="NONE")
+ENDPOINT = vf.TrainClientConfig(base_url="http://10.0.0.1:8000/v1", api_key_var="NONE", headers_from_env={"X-Team": "TEAM_OF_THE_TEST"})
 prime = None
 if len(sys.argv) > 1:
     bench.stand_in("wandb")
@@ -71,7 +71,7 @@ def drive(farm: Any, name: str) -> list[contract.Trained]:
     limits = {"max_prompt": 16, "max_response": 64, "settings": {"model": "m"}}
     config = resolve_env_config({"taskset": {"id": "swefarm_env", "rows": str(ROWS)}, "run": name, **limits})
     run_of_process.cache_clear()  # As in a new process.
-    with mock.patch.dict(os.environ, {"SWEFARM_GATEWAY_URL": farm.url}):
+    with mock.patch.dict(os.environ, {"SWEFARM_GATEWAY_URL": farm.url, "TEAM_OF_THE_TEST": "a"}):
         groups = asyncio.run(episodes(config))
     trained = []
     for group in groups:
@@ -89,7 +89,8 @@ def drive(farm: Any, name: str) -> list[contract.Trained]:
             (advantage,) = {value for value, sampled in zip(branch.advantages, mask) if sampled}
             trained.append(contract.Trained(branch.token_ids, mask, branch.logprobs, advantage))
     policy = next(iter(farm.rollouts.values())).asked["run"]["policy"]
-    if (policy["urls"], policy["version"], policy["extra_body"]) != (["http://10.0.0.1:8000/v1"], "4", {"cache_salt": "4"}):
+    expected = (["http://10.0.0.1:8000/v1"], "4", {"cache_salt": "4"}, "a")
+    if (policy["urls"], policy["version"], policy["extra_body"], policy["headers"].get("X-Team")) != expected:
         raise SystemExit(f"broken: {policy}")
     return trained
 

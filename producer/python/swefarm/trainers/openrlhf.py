@@ -44,7 +44,7 @@ def executor(
             self.run = run_of_process("openrlhf", run, json.dumps(settings))
             self.rows = rows_in(rows) if rows else {}
             self.shim: Optional[PolicyShim] = None
-            self.groups: "dict[tuple[int, str], _Group]" = {}
+            self.groups: "dict[tuple[int, str, str], _Group]" = {}
 
         async def execute(
             self, prompt: str, label: str, sampling_params: Any, max_length: int, hf_tokenizer: Any, llm_engine: Any, images: Any = None
@@ -54,11 +54,13 @@ def executor(
             if self.shim is None:
                 loop = asyncio.get_running_loop()
                 self.shim = PolicyShim(_sampler(llm_engine, sampling_params), hf_tokenizer, host=host, max_model_len=max_length, loop=loop)
-            group = self.groups.setdefault((id(sampling_params), prompt), _Group())
+            # Instances may have equal prompts, so the label is a part of the key.
+            key = (id(sampling_params), prompt, label)
+            group = self.groups.setdefault(key, _Group())
             index, group.size = group.size, group.size + 1
             await asyncio.sleep(0)  # The siblings are tasks that the loop has scheduled already.
             if group.played is None:
-                del self.groups[id(sampling_params), prompt]
+                del self.groups[key]
                 group.played = asyncio.ensure_future(group.play(self.run, row, self.shim.url, sampling_params, max_length))
             samples = [
                 fitted(one, max_prompt or max_length - 1, max(1, max_length - len(one.prompt_ids)), overlong, ends_token(hf_tokenizer))

@@ -11,6 +11,7 @@ from typing import Any, Callable, Iterator, Optional
 
 import verifiers.v1 as vf  # type: ignore[import-not-found]
 from verifiers.v1.configs.agent import resolve_agent  # type: ignore[import-not-found]
+from verifiers.v1.configs.client import resolve_headers  # type: ignore[import-not-found]
 from verifiers.v1.harnesses.null.harness import NullHarnessConfig  # type: ignore[import-not-found]
 
 from ..sample import Sample
@@ -86,7 +87,7 @@ class FarmEnv(vf.Env[FarmEnvConfig]):
             # prime-rl does not reset the prefix cache at an update, so every request needs the version as its salt.
             version=salt,
             extra_body=None if salt is None else {"cache_salt": salt},
-            headers={**ctx.client.headers, "X-Session-ID": request},
+            headers={**resolve_headers(ctx.client), "X-Session-ID": request},
             sampling=sampling_of(sampling),
             max_response_tokens=self.config.max_response,
             timeout_s=self.config.timeout.episode,
