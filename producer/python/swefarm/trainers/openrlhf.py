@@ -55,7 +55,7 @@ def executor(
         async def execute(
             self, prompt: str, label: str, sampling_params: Any, max_length: int, hf_tokenizer: Any, llm_engine: Any, images: Any = None
         ) -> dict[str, Any]:
-            """Returns one sample of the group. OpenRLHF calls this for all samples of a prompt at once, with the same ``sampling_params``."""
+            """Returns a sample of the group. OpenRLHF calls this for all samples of a prompt at once, with the same ``sampling_params``."""
             row = row_in({"instance_id": label}, self.rows)
             if self.shim is None:
                 loop = asyncio.get_running_loop()
