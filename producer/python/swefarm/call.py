@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import logging
-import os
 import threading
 import time
 import uuid
@@ -12,11 +9,10 @@ from typing import Any, Mapping, Optional, Sequence, Union
 
 from .farm import Farm, FarmBusy, FarmError, FarmRefusal
 from .groups import WAIT_S
+from .pending import Pending, cancel
 from .sample import Failure, Sample
 from .settings import merged, plain
 from .wire import sample_of
-
-logger = logging.getLogger(__name__)
 
 #: A row of a dataset, or the id of an instance in the gateway's dataset.
 Row = Union[Mapping[str, Any], str]
@@ -26,13 +22,9 @@ CONFIGURATION = (400, 401, 403, 404, 409, 413, 415, 422)
 AGAIN_S = 0.5
 #: Refusals of a rollout that has ended: its stored trajectory is missing or broken.
 GONE = ("artifact_missing", "bad_artifact_locator", "bad_artifact", "artifact_version")
-#: Calls that are being played. A forked process has those of its parent too.
-_under_way: "set[Call]" = set()
-#: Set at the end of the process, when its daemon threads still run.
-_exiting = threading.Event()
 
 
-class Call:
+class Call(Pending):
     """
     A rollout of the run ``name`` with its settings; options as in :meth:`swefarm.Run.rollout`. Every try sends the same body, so all tries
     are one rollout.
@@ -60,11 +52,9 @@ class Call:
         max_response_tokens: Optional[int] = None,
         timeout_s: Optional[float] = None,
     ) -> None:
-        self.farm, self.index, self.timeout_s = farm, index, timeout_s
-        self.rollout_id, self._cancelled = "", threading.Event()
-        #: Whether the farm may have a rollout of this call.
-        self._asked = False
-        self._pid = os.getpid()
+        super().__init__(farm)
+        self.index, self.timeout_s = index, timeout_s
+        self._owner = threading.current_thread()
         self._lines, self._needs_tokens = lines, needs_tokens
         self._until = None if timeout_s is None else time.monotonic() + timeout_s
         self._name = instance if isinstance(instance, str) else str(instance.get("instance_id", ""))
@@ -83,54 +73,61 @@ class Call:
         }
 
     def play(self) -> Sample:
-        """Blocks until the sample arrives, with or without a reward. Raises FarmRefusal for a request that the farm refuses."""
-        if not _under_way:
-            # Handlers run in reverse order, so this one runs before that of a LocalFarm, which was registered earlier.
-            atexit.unregister(_cancel_rest)
-            atexit.register(_cancel_rest)
-        _under_way.add(self)
+        """
+        Blocks until the sample arrives, with or without a reward. An interrupt cancels the rollout. Raises FarmRefusal for a request that
+        the farm refuses.
+        """
+        if not self.enter(self._owner):
+            return self._lost("cancelled", "the process ends")
         try:
-            return self._play()
-        finally:
-            _under_way.discard(self)
+            sample = self._play()
+        except BaseException:  # Ctrl-C.
+            self.cancel()
+            raise
+        if not (self.stopped.is_set() and self.open):  # Else another thread cancels the rollout.
+            self.close()
+        return sample
 
     def _play(self) -> Sample:
         again = 3
         while True:
             # Set before the check of the cancellation, which :meth:`cancel` sets before it reads this.
-            self._asked = True
-            if self._cancelled.is_set() or _exiting.is_set():
+            asked, self.asked = self.asked, True
+            if self.stopped.is_set():
+                self.asked = asked
                 return self._lost("cancelled", "the caller cancelled the rollout")
             if self._is_over():
                 self.cancel()
                 return self._lost("timeout", f"no result within {self.timeout_s:.0f} s; the rollout is cancelled")
             try:
-                answer = self.farm.call("POST", "/v1/rollouts", self._request(), WAIT_S + 60, patient=False)
+                answer = self.farm.call("POST", "/v1/rollouts", self._request(), WAIT_S + 60, patient=False, stop=self.stopped)
             except FarmBusy as busy:
-                self._asked = False
-                self._cancelled.wait(busy.retry_after_s if self._until is None else min(busy.retry_after_s, self._left()))
+                self.asked = False
+                self.stopped.wait(busy.retry_after_s if self._until is None else min(busy.retry_after_s, self._left()))
                 continue
             except FarmError as error:
+                if self.stopped.is_set():
+                    continue
                 return self._lost("farm_away", str(error))
             except FarmRefusal as error:
-                self._asked = False
+                self.asked = False
                 if error.code in GONE:
                     return self._lost("not_fetched", str(error))
                 if error.status in CONFIGURATION:
                     raise
                 return self._lost(error.code, str(error))
             # An earlier caller cancelled the rollout of this id. The farm forgets it with this answer.
-            if again and not self.rollout_id and answer["status"] == "done" and answer["result"]["outcome"] == "cancelled":
+            if again and not self.id and answer["status"] == "done" and answer["result"]["outcome"] == "cancelled":
                 again -= 1
-                self._cancelled.wait(AGAIN_S)
+                self.stopped.wait(AGAIN_S)
                 continue
-            self.rollout_id = str(answer["rollout_id"])
             if answer["status"] == "done":
                 return sample_of(answer, self.group, index=self.index, lines=self._lines, needs_tokens=self._needs_tokens)
+            self.named(str(answer["rollout_id"]))
 
     def _request(self) -> dict[str, Any]:
         # The first answer contains the rollout's id, which a cancellation needs.
-        return {**self._body, "wait_seconds": min(WAIT_S, self._left()) if self.rollout_id else 0}
+        return {**self._body, "wait_seconds": min(WAIT_S, self._left()) if self.id else 0}
 
     def _left(self) -> float:
         return WAIT_S if self._until is None else max(0.0, self._until - time.monotonic())
@@ -138,40 +135,14 @@ class Call:
     def _is_over(self) -> bool:
         return self._until is not None and time.monotonic() >= self._until
 
+    def ask_again(self, answer_s: float) -> str:
+        return str(self.farm.once("POST", "/v1/rollouts", self._request(), answer_s)["rollout_id"])
+
     def cancel(self) -> None:
         """Never raises, because the farm also cancels a rollout that no client requests."""
-        self._cancelled.set()
-        try:
-            if self._asked and not self.rollout_id:  # The answer that names the rollout was not read.
-                self.rollout_id = str(self.farm.once("POST", "/v1/rollouts", self._request(), 10)["rollout_id"])
-            if self.rollout_id:
-                _cancel(self.farm, [self.rollout_id])
-        except Exception as error:
-            logger.warning("swefarm: %s of %s was not cancelled: %s", self.rollout_id or "a rollout", self._name, error)
-        finally:
-            _under_way.discard(self)
+        self.stopped.set()
+        cancel([self])
 
     def _lost(self, code: str, message: str) -> Sample:
-        facts = {"group": self.group, "index": self.index, "rollout_id": self.rollout_id, "instance_id": self._name}
+        facts = {"group": self.group, "index": self.index, "rollout_id": self.id, "instance_id": self._name}
         return Sample.failed(Failure("client", code, message), **facts)
-
-
-def _cancel(farm: Farm, rollout_ids: Sequence[str]) -> None:
-    """Cancels rollouts of one run."""
-    run_id = rollout_ids[0].split(".", 1)[0]
-    farm.once("POST", f"/v1/runs/{run_id}/cancel", {"rollouts": [*rollout_ids]}, 10)
-
-
-def _cancel_rest() -> None:
-    """Cancels, when the process ends, the rollouts that its daemon threads wait for. These threads begin no others."""
-    _exiting.set()
-    runs: dict[tuple[Farm, str], list[Call]] = {}
-    for call in [one for one in _under_way.copy() if one._pid == os.getpid()]:
-        runs.setdefault((call.farm, call.rollout_id.split(".", 1)[0]), []).append(call)
-    for (farm, run_id), calls in runs.items():
-        # One request for each run, because the end of a preempted process has a deadline.
-        try:
-            if run_id:
-                _cancel(farm, [call.rollout_id for call in calls])
-        except Exception as error:
-            logger.warning("swefarm: %d rollouts were not cancelled: %s", len(calls), error)

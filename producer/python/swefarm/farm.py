@@ -132,11 +132,12 @@ class Farm:
         answer_s: float = ANSWER_S,
         headers: Optional[Mapping[str, str]] = None,
         patient: bool = True,
+        stop: Optional[threading.Event] = None,
     ) -> Any:
         """
         Returns the JSON of the answer. ``answer_s``: time limit in seconds over all tries. Raises FarmRefusal, or FarmError after
         ``patience_s`` of retries. Raises FarmBusy if a quota refused the last try, or any try with ``patient`` False. A try whose
-        connection lasted longer than the longest pause restarts the time of retries.
+        connection lasted longer than the longest pause restarts the time of retries. ``stop`` ends the retries with FarmError.
         """
         longest = min(LONGEST_PAUSE_S, self.patience_s / 4)
         deadline = time.monotonic() + answer_s + self.patience_s
@@ -161,7 +162,8 @@ class Farm:
                 if now + pause >= until:
                     remedy = "is `swefarm serve` running there? Set SWEFARM_GATEWAY_URL or Farm(url), or wait longer by patience_s"
                     raise FarmError(f"{self.url}{path}: {error}: {remedy}") from error
-            time.sleep(pause)
+            if (stop or threading.Event()).wait(pause):
+                raise FarmError(f"{self.url}{path}: the call was cancelled")
             pause = min(pause * 2, longest)
 
     def once(self, method: str, path: str, body: Any, answer_s: float, more: Optional[Mapping[str, str]] = None) -> Any:

@@ -6,17 +6,18 @@ lease.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import contextlib
 import logging
-import os
+import sys
 import threading
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Optional
 from urllib.parse import quote
 
-from .farm import Farm, FarmBusy, FarmError, FarmRefusal, header_of, in_thread
+from .farm import ANSWER_S, Farm, FarmBusy, FarmError, FarmRefusal, in_thread
 from .hearts import Hearts
+from .pending import may_play
+from .playing import Playing
 from .progress import Progress
 from .sample import Failure, Sample
 from .wire import failure_of, sample_of, seconds_of
@@ -55,42 +56,6 @@ class Group:
         return len({sample.reward for sample in self.judged}) > 1
 
 
-class Playing:
-    """
-    A submitted run, whose lease is renewed under the name ``session_id``. :meth:`end` cancels the rollouts without result, once. When
-    the process ends, a run with a key is left to a successor, and any other run is cancelled.
-    """
-
-    def __init__(self, farm: Farm, run_id: str, resumable: bool, hearts: Optional[Hearts]) -> None:
-        self.farm, self.session_id, self.resumable, self.hearts = farm, run_id, resumable, hearts
-        self.open = True
-        self._guard, self._pid = threading.RLock(), os.getpid()
-        atexit.register(self._exit)
-        if hearts is not None:
-            hearts.keep(self)
-
-    def end(self, cancels: bool = True) -> None:
-        """Ends the lease. Never raises: the expired lease cancels what this call could not cancel."""
-        if os.getpid() != self._pid:  # The run belongs to the process that forked this one.
-            return
-        # Another caller waits for the request, so that the process does not end before it.
-        with self._guard:
-            if not self.open:
-                return
-            self.open = False
-            if self.hearts is not None:
-                self.hearts.forget(self.session_id)
-            if cancels:
-                try:
-                    self.farm.once("POST", f"/v1/runs/{self.session_id}/cancel", {}, 10)
-                except Exception as error:
-                    logger.warning("swefarm: run %s was not cancelled, the farm does so when the lease expires: %s", self.session_id, error)
-        atexit.unregister(self._exit)
-
-    def _exit(self) -> None:
-        self.end(cancels=not self.resumable)
-
-
 class Groups:
     """
     Iterates over groups in the order in which they complete, with ``for`` or ``async for``. The first step submits the run. ``run_id`` is
@@ -127,6 +92,7 @@ class Groups:
         return self
 
     def __next__(self) -> Group:
+        self._owner = threading.current_thread()
         try:
             group = self._next()
         except BaseException:  # In a notebook, the traceback of an interrupt references this object.
@@ -134,12 +100,13 @@ class Groups:
             raise
         if group is None:
             raise StopIteration
-        return group
+        return self._deliver(group)
 
     def __aiter__(self) -> "Groups":
         return self
 
     async def __anext__(self) -> Group:
+        self._owner = threading.current_thread()
         try:
             group = await in_thread(self._next)
         except asyncio.CancelledError:
@@ -148,6 +115,16 @@ class Groups:
             raise
         if group is None:
             raise StopAsyncIteration
+        return self._deliver(group)
+
+    def _deliver(self, group: Group) -> Group:
+        # An interrupted step changes none of these, so that the next step reads the same group.
+        self.cursor = group.cursor
+        self._at = self.cursor.rpartition(".")[2]
+        if group.instance_id in self._waiting:
+            self._waiting.remove(group.instance_id)
+        self._progress.add(group)
+        self._progress.show(self._count)
         return group
 
     def close(self) -> None:
@@ -161,26 +138,30 @@ class Groups:
 
     def _leave(self) -> None:
         playing = getattr(self, "_playing", None)
-        if playing is not None and playing.open:
+        # Before Python 3.12, a thread that starts while the interpreter is deleted blocks it for ever. Later versions raise RuntimeError.
+        if playing is not None and playing.open and not sys.is_finalizing():
             timer = threading.Timer(LEAVE_S if playing.resumable else 0, playing.end)
             timer.daemon = True
-            timer.start()
+            with contextlib.suppress(RuntimeError):
+                timer.start()
 
     def _next(self) -> Optional[Group]:
-        if self._playing is None:
-            self._submit()
         while not self._ended:
+            if not may_play(self._owner):
+                raise FarmError("the process ends, so its threads read no groups")
+            if self.run_id is None:
+                self._submit()
             try:
                 group = None if self._away else self._read()
             except FarmBusy:  # The farm is reachable.
                 continue
             except FarmError as error:
+                if self._ended or not may_play(self._owner):
+                    continue
                 group = self._lost(error)
             else:
                 group = self._lost(None) if self._away else group
             if group is not None:
-                self._progress.add(group)
-                self._progress.show(self._count)
                 return group
         return None
 
@@ -192,7 +173,9 @@ class Groups:
 
     def _begin(self, number: int, submission: Mapping[str, Any], at: str) -> None:
         key = self._key if number == 1 else f"{self._key}#{number}"
-        submitted = self.farm.call("POST", "/v1/runs", submission, headers={"idempotency-key": header_of(key)})
+        self._playing = Playing(self.farm, submission, key, self._owner, self._resumable, self._hearts)
+        self._begun(self._playing)
+        submitted = self._playing.submit()
         self.run_id, self._number, self._at = str(submitted["run_id"]), number, at
         # The client does not know which groups came before `after`, nor which instances a run with `until` draws.
         draws = "until" in submission
@@ -201,10 +184,6 @@ class Groups:
         self._lapsed = self._resumable and not draws and submitted.get("cancelled") == "lease"
         self._rows = dict(zip(submitted["instance_ids"], submission.get("instances", ())))
         self._count, self._rollouts = len(self._waiting), int(submitted["rollouts"])
-        self._playing = Playing(self.farm, self.run_id, self._resumable, self._hearts)
-        self._begun(self._playing)
-        if self._ended:  # No loop reads the run any more, and only its lease ends a run with a key.
-            self._playing.end(cancels=not self._resumable)
 
     def _continue(self, at: str = "0") -> bool:
         """Plays the groups that an expired lease cancelled, in another run. Returns False if there are none."""
@@ -225,16 +204,23 @@ class Groups:
 
     def _groups_after(self, at: str, count: int, keep: str, wait_s: float) -> Any:
         query = f"after={quote(at)}&count={count}&keep={keep}&wait_seconds={wait_s}"
-        return self.farm.call("GET", f"/v1/runs/{self.run_id}/groups?{query}", None, wait_s + 60)
+        return self._get(f"/v1/runs/{self.run_id}/groups?{query}", wait_s + 60)
+
+    def _get(self, path: str, answer_s: float = ANSWER_S) -> Any:
+        return self.farm.call("GET", path, None, answer_s, stop=None if self._playing is None else self._playing.stopped)
 
     def _read(self) -> Optional[Group]:
         """Returns the next group. Returns None if no group is complete yet, or if the run has ended."""
         wait_s = SHOWN_S if self._progress.shown else WAIT_S
         answer = self._groups_after(self._at, 1, self.keep, wait_s)
-        self._at = str(answer["last_id"])
-        self.cursor = self._at if self._number == 1 else f"{self._number}.{self._at}"
+        at = str(answer["last_id"])
+        cursor = at if self._number == 1 else f"{self._number}.{at}"
         for found in answer["groups"]:
-            return None if self._lapsed and found["end"] == "cancelled" else self._group_of(found)
+            if not (self._lapsed and found["end"] == "cancelled"):
+                return self._group_of(found, cursor)
+        self._at, self.cursor = at, cursor
+        if answer["groups"]:
+            return None
         if answer["done"]:
             if self._lapsed and self._continue():
                 return None
@@ -248,7 +234,7 @@ class Groups:
                 self._progress.show(self._count, (self._rollouts - int(counts["left"]), self._rollouts))
         return None
 
-    def _group_of(self, found: Mapping[str, Any]) -> Group:
+    def _group_of(self, found: Mapping[str, Any], cursor: str) -> Group:
         instance = str(found["instance_id"])
         name = f"{self.run_id}/{instance}"
         away: list[FarmError] = []
@@ -256,9 +242,7 @@ class Groups:
         for entry in found["unreadable"]:
             failure = Failure("client", "result_unreadable", str(entry))
             samples.append(Sample.failed(failure, group=name, index=len(samples), instance_id=instance))
-        if instance in self._waiting:
-            self._waiting.remove(instance)
-        return Group(name, instance, str(found["end"]), tuple(samples), self.cursor, str(self.run_id))
+        return Group(name, instance, str(found["end"]), tuple(samples), cursor, str(self.run_id))
 
     def _sample_of(self, result: Mapping[str, Any], group: str, away: list[FarmError]) -> Sample:
         """Appends to ``away`` the error of an unreachable farm, so that a group waits for the farm only once."""
@@ -270,13 +254,18 @@ class Groups:
         failure = failure_of(result)
         if result["artifact"] is None and (failure is not None or self.needs_tokens):
             return Sample.failed(failure or Failure("client", "no_tokens", "no trajectory is stored"), **known)
-        try:
-            if away:
-                raise away[0]
-            body = self.farm.call("GET", f"/v1/rollouts/{quote(result['rollout_id'])}/sample?{self._query}")
-        except (FarmError, FarmRefusal) as error:  # A failed sample leaves the other samples of its group unchanged.
-            away += [error] if isinstance(error, FarmError) else []
-            return Sample.failed(failure or Failure("client", "not_fetched", str(error)), **known)
+        while True:
+            try:
+                if away:
+                    raise away[0]
+                body = self._get(f"/v1/rollouts/{quote(result['rollout_id'])}/sample?{self._query}")
+                break
+            except FarmBusy:
+                if self._ended or not may_play(self._owner):
+                    raise
+            except (FarmError, FarmRefusal) as error:  # A failed sample leaves the other samples of its group unchanged.
+                away += [error] if isinstance(error, FarmError) else []
+                return Sample.failed(failure or Failure("client", "not_fetched", str(error)), **known)
         return sample_of(body, group, lines=self.lines, needs_tokens=self.needs_tokens)
 
     def _lost(self, error: Optional[FarmError]) -> Optional[Group]:
@@ -293,7 +282,7 @@ class Groups:
         if not self._waiting:
             self._ended = True
             return None
-        instance = self._waiting.pop(0)
+        instance = self._waiting[0]
         name = f"{self.run_id}/{instance}"
         failure = Failure("client", "farm_away", self._why)
         size = int(self._submission["group_size"])

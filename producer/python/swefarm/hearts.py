@@ -6,12 +6,17 @@ ends the sandboxes and runs of a process without heartbeats.
 from __future__ import annotations
 
 import logging
+import os
 import threading
+import weakref
 from typing import Any, Mapping, Optional, Protocol
 
 from .farm import Farm
 
 logger = logging.getLogger(__name__)
+
+
+_hearts: "weakref.WeakSet[Hearts]" = weakref.WeakSet()
 
 
 class Living(Protocol):
@@ -35,8 +40,13 @@ class Hearts:
         body: Optional[Mapping[str, Any]] = None,
     ) -> None:
         self._path, self._field, self._body = path, field, dict(body or {})
-        self._sessions: dict[str, Living] = {}
         self._every_s = lease_s / 4
+        self.reset()
+        _hearts.add(self)
+
+    def reset(self) -> None:
+        """Forgets all sessions. A forked process has no thread of its parent, and does not renew the leases of its parent."""
+        self._sessions: dict[str, Living] = {}
         self._thread: Optional[threading.Thread] = None
         self._guard = threading.Lock()
         self._sooner = threading.Event()
@@ -83,3 +93,12 @@ class Hearts:
                 for session in sessions:
                     if session.session_id not in alive:
                         self.forget(session.session_id)
+
+
+def _reset_all() -> None:
+    for hearts in list(_hearts):
+        hearts.reset()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork.
+    os.register_at_fork(after_in_child=_reset_all)

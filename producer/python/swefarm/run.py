@@ -11,8 +11,9 @@ from typing import Any, Mapping, Optional, Sequence
 
 from .call import Call, Row
 from .farm import Farm, in_thread
-from .groups import Groups, Playing
+from .groups import Groups
 from .hearts import Hearts
+from .playing import Playing
 from .progress import Progress
 from .sample import Sample
 from .settings import Sampling, merged, plain, rows_of
@@ -121,12 +122,7 @@ class Run:
 
     def play(self, instance: Row, **options: Any) -> Sample:
         """Does the same as :meth:`rollout` for callers without asyncio: blocks until the sample arrives."""
-        call = self._call(instance, options)
-        try:
-            return call.play()
-        except BaseException:  # Ctrl-C.
-            call.cancel()
-            raise
+        return self._call(instance, options).play()
 
     async def rollout(self, instance: Row, **options: Any) -> Sample:
         """

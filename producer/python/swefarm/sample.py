@@ -92,7 +92,7 @@ class Segment:
             if len(turn.log_probs) != turn.stop - turn.start:
                 raise BrokenTokens(f"turn {number}: {turn.stop - turn.start} tokens and {len(turn.log_probs)} log-probabilities")
             # A sum of finite numbers is finite, and a check of each number would take longer than all other checks.
-            if not math.isfinite(math.fsum(turn.log_probs)):
+            if not math.isfinite(sum(turn.log_probs)):
                 raise BrokenTokens(f"turn {number}: a log-probability is no number")
 
     @property

@@ -121,6 +121,27 @@ class GroupsTest(unittest.TestCase):
                 next(loop)
             self.assertTrue(played.cancelled.wait(10))
 
+    def test_an_interrupted_step_does_not_lose_its_group(self):
+        with FakeFarm(Played()) as fake:
+            loop = run_of(fake).groups(["a", "b"], n=2, key="k")
+            with mock.patch.object(loop, "_sample_of", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+                next(loop)
+            self.assertEqual(loop.cursor, "0")
+            self.assertEqual([(group.instance_id, group.cursor) for group in loop], [("a", "1"), ("b", "2")])
+
+    def test_a_quota_makes_a_group_wait_for_its_samples(self):
+        busy = [20]
+
+        def script(method, path, asked):
+            if "/sample" in path and busy[0]:
+                busy[0] -= 1
+                return 429, {"error": {"code": "over_quota", "message": "later", "field": None}}
+            return Played(("a",))(method, path, asked)
+
+        with FakeFarm(script, {"retry-after": "0"}) as fake:
+            (group,) = run_of(fake, patience_s=0.001).groups(["a"], n=2)
+            self.assertEqual([sample.reward for sample in group.samples], [1.0, None])
+
     def test_a_farm_that_fails_after_the_last_group_ends_the_loop(self):
         with FakeFarm(Played(("a",), away_after=1)) as fake, self.assertLogs("swefarm.groups", "WARNING"):
             self.assertEqual([group.end for group in run_of(fake).groups(["a"], n=2)], ["short"])

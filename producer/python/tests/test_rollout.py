@@ -109,6 +109,40 @@ class RolloutTest(unittest.TestCase):
             asyncio.run(drive(run_of(fake)))
             self.assertIn(("POST", "/v1/runs/r1/cancel", {"rollouts": ["r1.a.0"]}), fake.asked)
 
+    def drive_cancelled(self, script):
+        """Cancels a rollout after its first request. Returns the requests when the client has ended."""
+
+        async def drive():
+            task = asyncio.ensure_future(run_of(fake, patience_s=3).rollout("a"))
+            while not fake.asked:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        with FakeFarm(script) as fake:
+            asyncio.run(drive())
+            while any(thread.name in ("swefarm-call", "swefarm-cancel") for thread in threading.enumerate()):
+                time.sleep(0.01)
+            return fake.paths()
+
+    def test_a_cancelled_rollout_does_not_begin_when_the_farm_returns(self):
+        answers = Rollouts((503, {}), (503, {}), WAITING)
+        self.assertEqual(self.drive_cancelled(answers), ["/v1/rollouts"] * 2)
+
+    def test_a_rollout_whose_first_answer_follows_its_cancellation_is_cancelled(self):
+        tries = []
+
+        def script(method, path, asked):
+            tries.append(path)
+            if len(tries) == 2:  # The cancellation does not learn the id.
+                return 503, {}
+            while len(tries) < 2:
+                time.sleep(0.01)
+            time.sleep(0.1)
+            return WAITING
+
+        self.assertEqual(self.drive_cancelled(script), ["/v1/rollouts", "/v1/rollouts", "/v1/runs/r1/cancel"])
+
     def test_a_quota_makes_the_call_wait_until_it_is_cancelled(self):
         busy = 429, {"error": {"code": "over_quota", "message": "wait for results", "field": None}}
         with FakeFarm(Rollouts(busy, busy, WAITING, DONE), {"retry-after": "0"}) as fake:

@@ -36,6 +36,7 @@ class SampleTest(unittest.TestCase):
         broken = {
             "turn 1: 2 tokens and 1 log": {"turns": [Turn(0, 2, [-1.0])]},
             "turn 1: a log-probability is no number": {"turns": [Turn(0, 1, [math.nan])]},
+            "turn 1: a log-probability is no": {"turns": [Turn(0, 2, [math.inf, -math.inf])]},
             "turn 2: .*behind 2 of 4": {"turns": [Turn(0, 2, [-1.0, -1.0]), Turn(1, 3, [-1.0, -1.0])]},
             "span 1: .*of 4 tokens": {"spans": [Span("v", 0, 5)]},
         }

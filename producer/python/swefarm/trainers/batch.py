@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import json
+import threading
 import uuid
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Coroutine, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
 
@@ -101,13 +103,36 @@ def play(run: "Run", rollouts: Sequence[Mapping[str, Any]]) -> list[Sample]:
 
 
 def in_own_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine to its end. Works also in a thread whose event loop already runs, such as a notebook's."""
+    """
+    Runs a coroutine to its end. Works also in a thread whose event loop already runs, such as a notebook's. An interrupt cancels the
+    coroutine.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    with ThreadPoolExecutor(1) as threads:
-        return threads.submit(asyncio.run, work).result()
+    loop, ended = Future[Any](), Future[T]()
+
+    async def whole() -> T:
+        loop.set_result((asyncio.get_running_loop(), asyncio.current_task()))
+        return await work
+
+    def drive() -> None:
+        try:
+            ended.set_result(asyncio.run(whole()))
+        except BaseException as error:
+            ended.set_exception(error)
+
+    # A daemon, so that the end of the process does not wait for the thread.
+    threading.Thread(target=drive, name="swefarm-loop", daemon=True).start()
+    try:
+        return ended.result()
+    except BaseException:
+        if not ended.done():
+            running, task = loop.result()
+            with contextlib.suppress(RuntimeError):  # The loop has ended since.
+                running.call_soon_threadsafe(task.cancel)
+        raise
 
 
 def fitted(sample: Sample, max_prompt: int, max_response: int, overlong: str, token: int) -> Sample:
