@@ -1,5 +1,6 @@
 /** Reads folders of Harbor tasks as rows: texts, files and digest of each task. `families/harbor.ts` reads the rows. */
 import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
 import { lstat, readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { basename, join, relative, resolve, sep } from 'node:path';
 import { errorMessage, UsageError } from '@swefarm/shared';
@@ -128,7 +129,6 @@ async function rowOf(root: string, found: ReadonlyMap<string, string>): Promise<
 
 async function hashOf(name: string, path: string, content: Buffer | null): Promise<string> {
   if (content !== null) return createHash('sha256').update(content).digest('hex');
-  const { createReadStream } = await import('node:fs');
   const hash = createHash('sha256');
   try {
     for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
