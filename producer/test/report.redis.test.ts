@@ -44,7 +44,7 @@ test("Gym's files have verdicts, failures, readable inputs, a profile and our re
   const inputs = await linesOf(files.inputs);
   expect(keys(inputs)).toEqual(['0/0', '0/1', '1/0', '1/1', '2/0', '2/1']);
   const { instances } = await readDataset(dataset, {});
-  expect(instanceOf(GymRow.parse(inputs[2]))).toEqual({ instance: instances[1] });
+  expect(instanceOf(GymRow.parse(inputs[2]))).toEqual({ instance: instances[1], warnings: [] });
   const [entry] = JSON.parse(await readFile(files.metrics, 'utf8'));
   expect(entry).toMatchObject({
     agent_ref: { name: 'swe_farm' },

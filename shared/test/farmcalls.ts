@@ -189,6 +189,7 @@ const OF_BOTH: Calls = {
   'groups.paused': (farm, { id }) => farm.groups.paused(id),
   'jobs.enqueue': (farm, { run, id }) => farm.jobs.enqueue(run, [`${id}.${ITEM}.1`]),
   'jobs.missing': (farm, { rollout }) => farm.jobs.missing([rollout]),
+  'jobs.policyOf': (farm, { rollout }) => farm.jobs.policyOf(rollout),
   'jobs.drop': (farm, { rollout }) => farm.jobs.drop([rollout]),
   'nodes.drained': (farm) => farm.nodes.drained(),
   'cancel.cancelRun': (farm, { id }) => farm.cancel.cancelRun(id),
