@@ -2,7 +2,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { madeTrajectory } from '@swefarm/testkit';
+import { testFolder } from '@swefarm/runs/test/farm.ts';
+import { madeTrajectory, writeLines } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { aPatch, type StoredRollout, storedRollouts } from './stored.ts';
 
@@ -28,7 +29,7 @@ test('a trial has reward, trajectory, test log, patch and times', async () => {
   const [trial] = trials;
   expect(trial).toMatchObject({
     task_name: 'a__b-1',
-    trial_name: expect.stringMatching(/^a__b-1__[0-9a-f]{7}$/),
+    trial_name: expect.stringMatching(/^a__b-1__[0-9a-f]{16}$/),
     trial_uri: `${pathToFileURL(path).href}/${trial.trial_name}`,
     config: { task: { path: 'a__b-1' }, trials_dir: path },
     agent_info: { name: 'swefarm', model_info: { name: 'scripted-7b', provider: null } },
@@ -110,6 +111,37 @@ test('failures have the names of Harbor and no reward; a timed-out agent keeps i
   expect(stats).toMatchObject({ n_completed_trials: 3, n_errored_trials: 2 });
   const text = await readFile(join(path, trials[0].trial_name, 'exception.txt'), 'utf8');
   expect(text).toContain('policy_unauthorized: refused');
+});
+
+test('the task of an instance with a shown id is the folder of dataset to-harbor', async () => {
+  const row = {
+    ...{ instance_id: 'a__b-1', shown_id: 'project-1', repo: 'a/b', base_commit: 'f00dfeed', image: 'i:1' },
+    ...{ problem_statement: 'x', FAIL_TO_PASS: ['t'], PASS_TO_PASS: [], family: 'custom' },
+    plan: { grader: 'own', script: 'true', outcomes: { from: 'exit_code' }, verdict: { rule: 'exit_code' } },
+  };
+  const dataset = await writeLines(join(await testFolder(), 'rows.jsonl'), [row]);
+  const { trials } = await exportedJob([{ over: RESOLVED }], '--dataset', dataset);
+  expect(trials[0]).toMatchObject({ task_name: 'project-1', config: { task: { path: 'project-1' } } });
+});
+
+test('an unknown failure class and a long name of an instance are exported', async () => {
+  const failure = { stage: 'policy', class: 'a_new_class', message: 'm', attempts: 1 } as never;
+  const instance_id = `${'a'.repeat(31)}\u{1F600}b`;
+  const line = { instance_id, outcome: 'failed', resolved: null, reward: null, failure } as const;
+  const { trials } = await exportedJob([{ line }], '--with-failed');
+  expect(trials[0]).toMatchObject({
+    trial_name: expect.stringMatching(/^a{31}\u{1F600}__[0-9a-f]{16}$/u),
+    exception_info: { exception_type: 'RuntimeError' },
+  });
+});
+
+test.each([
+  ['a slash in the instance id', { instance_id: 'a/b' }, /a\/b cannot be the name of a folder/],
+  ['a time that is no date', { finished_at: 9e15 }, /times cannot be written as dates/],
+])('%s is refused', async (_, line, why) => {
+  const stored = await storedRollouts([{ over: RESOLVED, line }]);
+  const { code, stderr } = await stored.exported('harbor', 'job');
+  expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringMatching(why) });
 });
 
 test('--form tokens has the whole prompt and the answer of each turn', async () => {

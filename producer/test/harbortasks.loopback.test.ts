@@ -77,6 +77,11 @@ test('an instance whose log parser no task has is refused by name, or left out a
 
 test.each([
   ['an image of this machine', { image: 'dir:/srv/tree' }, /folder or an archive of this machine/],
+  [
+    'a variable with a line break',
+    { environment: { env: { A: 'x\ny' } }, plan: plan({ from: 'exit_code' }, 'exit_code') },
+    /environment\.env\.A: /,
+  ],
   ['a plan with a JUnit file', { plan: plan({ from: 'junit', file: '/x.xml' }) }, /outcomes from junit/],
   [
     'a verdict rule that no task has',
@@ -86,6 +91,19 @@ test.each([
 ])('%s is refused', async (_, changes, why) => {
   const { code, stderr } = await converted([{ ...ROW, ...changes }]);
   expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringMatching(why) });
+});
+
+test('an id that the agent sees names one folder', async () => {
+  const shown = { ...ROW, plan: plan({ from: 'exit_code' }, 'exit_code'), shown_id: 'project-1' };
+  const { code, stderr } = await converted([shown, { ...shown, instance_id: 'a__b-2' }]);
+  expect({ code, stderr }).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/two instances .*project-1.*a__b-2/),
+  });
+  expect(await converted([{ ...shown, shown_id: '../x' }])).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/shown_id/),
+  });
 });
 
 function plan(outcomes: object, rule = 'swebench') {

@@ -4,7 +4,7 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
-import { type InstanceEnvironment, newId, RolloutFailure } from '@swefarm/shared';
+import { BUILD_OUTPUTS, type InstanceEnvironment, newId, RolloutFailure } from '@swefarm/shared';
 import { type Container, DEFAULT_PATH, type ExecResult } from './runtime.ts';
 import { attributeLine, leftAsTheyWere, patchSections, withoutRepositories } from './sections.ts';
 import type { Preparation, PreparationResult } from './shell.ts';
@@ -40,47 +40,6 @@ const ENV = {
   GIT_ATTR_NOSYSTEM: '1',
   GIT_OPTIONAL_LOCKS: '0',
 };
-
-/**
- * Patterns, in the syntax of .gitignore, of files that tests and builds leave in a tree. A patch contains matching files only if git
- * tracked them at the start.
- */
-const BUILD_OUTPUTS: readonly string[] = [
-  // Python
-  '__pycache__/',
-  '*.py[cod]',
-  '*.egg-info/',
-  '.eggs/',
-  '.pytest_cache/',
-  '.mypy_cache/',
-  '.ruff_cache/',
-  '.hypothesis/',
-  '.tox/',
-  '.nox/',
-  '.venv/',
-  '.ipynb_checkpoints/',
-  '.coverage',
-  '.coverage.*',
-  // pip, setuptools and compilers
-  '/build/lib/',
-  '/build/lib.*/',
-  '/build/bdist.*/',
-  '/build/temp.*/',
-  'pip-wheel-metadata/',
-  '*.so',
-  '*.o',
-  '*.a',
-  // JavaScript
-  'node_modules/',
-  '.npm/',
-  '.yarn/cache/',
-  // patch, editors
-  '*.orig',
-  '*.rej',
-  '*.swp',
-  '*~',
-  '.DS_Store',
-];
 
 export type Snapshot = {
   workdir: string;

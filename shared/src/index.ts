@@ -84,6 +84,7 @@ export {
   type SandboxAgent,
 } from './records/agents.ts';
 export { MOST } from './records/bounds.ts';
+export { BUILD_OUTPUTS } from './records/buildoutputs.ts';
 export { AgentCard, Dialect } from './records/card.ts';
 export { applies, secondsOf } from './records/chance.ts';
 export {

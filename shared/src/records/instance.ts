@@ -62,10 +62,12 @@ export function brokenBecause(health: InstanceHealth): string | null {
   return health.noop_resolves ? 'the untouched tree is resolved already' : null;
 }
 
+const InstanceId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/);
+
 export const Instance = z.object({
-  instance_id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/),
+  instance_id: InstanceId,
   /** The id that the agent sees, if `instance_id` reveals the solution. */
-  shown_id: z.string().optional(),
+  shown_id: InstanceId.optional(),
   repo: z.string(),
   base_commit: z.string(),
   problem_statement: z.string(),

@@ -6,6 +6,8 @@ import type { OutputLine } from '../output/line.ts';
 /** Fields of an instance in an export. Tests and gold patch are omitted, because they reveal the solution. */
 export type InstanceFields = {
   instance_id: string;
+  /** The id that the agent sees, if `instance_id` reveals the solution. */
+  shown_id: string | null;
   repo: string | null;
   base_commit: string | null;
   version: string | null;

@@ -11,14 +11,16 @@ export async function readInstanceFields(
   const found = new Map<string, InstanceFields>();
   for await (const row of readRows(path)) {
     if ('problem' in row) throw new UsageError(`${path}: ${row.where} is no row of a dataset`);
-    const { id } = openRow(row.where, row.value);
+    const { id, read } = openRow(row.where, row.value);
     if (typeof id !== 'string' || !wanted.has(id)) continue;
     const text = (name: string): string | null => {
       const value = row.value[name];
       return typeof value === 'string' && value !== '' ? value : null;
     };
+    const whole = read();
     found.set(id, {
       instance_id: id,
+      shown_id: 'instance' in whole ? (whole.instance.shown_id ?? null) : null,
       repo: text('repo'),
       base_commit: text('base_commit'),
       version: text('version'),

@@ -37,7 +37,7 @@ const COVERED_RULES: readonly string[] = [
   'exit_code',
 ];
 
-/** Returns what of the plan a task cannot have; null: the task can grade as the plan does. */
+/** Returns the part of the plan that the task program does not support; null: none. */
 export function uncoveredIn({ outcomes, verdict }: InstancePlan): string | null {
   if (!COVERED_RULES.includes(verdict.rule)) return `the verdict rule ${verdict.rule}`;
   if (outcomes.from === 'exit_code') return null;

@@ -3,7 +3,7 @@ import type { Trajectory, WholeLine } from '@swefarm/shared';
 import { chosenLines, type LineChoice } from '../../export/lines.ts';
 
 /** Log-probability that replaces -Infinity, which JSON does not have. */
-const IMPOSSIBLE = -1e9;
+export const IMPOSSIBLE = -1e9;
 
 export type RolloutDetail = {
   prompt_token_ids: number[][];

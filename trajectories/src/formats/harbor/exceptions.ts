@@ -60,7 +60,11 @@ export function exceptionOf({
   exit_status,
   facts,
 }: Pick<OutputLine, 'failure' | 'exit_status' | 'facts'>): Raised | null {
-  if (failure) return { type: OF_FAILURE[failure.class], message: `${failure.class}: ${failure.message}` };
+  // A file from a newer version may have a class that this version does not know.
+  if (failure) {
+    const type = OF_FAILURE[failure.class] ?? 'RuntimeError';
+    return { type, message: `${failure.class}: ${failure.message}` };
+  }
   const type = exit_status === null ? undefined : OF_EXIT[exit_status];
   if (type !== undefined) return { type, message: `the rollout ended as ${exit_status}` };
   return facts?.cut_by_token_limit

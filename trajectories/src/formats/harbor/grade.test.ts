@@ -56,10 +56,12 @@ type Tests = Pick<Instance, 'FAIL_TO_PASS' | 'PASS_TO_PASS'>;
 type Graded = { resolved: boolean; outcomes?: Record<string, string> };
 
 function ours({ dialect, parser, rule, log }: Case, tests: Tests, expected?: Record<string, string>) {
-  const plan = InstancePlan.parse({
-    ...{ grader: 'x', script: '', outcomes: { from: 'log', dialect, parser } },
-    verdict: { rule, ...(expected && { expected }) },
-  });
+  const verdict = { rule, ...(expected && { expected }) };
+  return graded(log, { outcomes: { from: 'log', dialect, parser }, verdict }, tests);
+}
+
+function graded(log: string, rules: object, { FAIL_TO_PASS, PASS_TO_PASS }: Tests) {
+  const plan = InstancePlan.parse({ grader: 'x', script: '', ...rules });
   const instance = Instance.parse({
     ...{
       instance_id: 'a__b-1',
@@ -69,7 +71,7 @@ function ours({ dialect, parser, rule, log }: Case, tests: Tests, expected?: Rec
       image: 'i',
       family: 'custom',
     },
-    ...tests,
+    ...{ FAIL_TO_PASS, PASS_TO_PASS },
   });
   const facts: EvaluationFacts = {
     ...{ applied_with: null, log, timed_out: false, timeout_seconds: 9, exit_code: 0 },
@@ -121,16 +123,34 @@ describe('the program of a task', () => {
         };
       });
     });
-    const graded = theirs(asked.map(({ task, log }) => ({ task, log })));
+    const results = theirs(asked.map(({ task, log }) => ({ task, log })));
     expect(asked.some(({ wanted }) => wanted.resolved)).toBe(true);
     const wrong = asked.flatMap(({ task, log, wanted }, at) => {
-      const { resolved, outcomes = null } = graded[at] ?? { resolved: null };
+      const { resolved, outcomes = null } = results[at] ?? { resolved: null };
       const equal =
         resolved === wanted.resolved &&
         JSON.stringify(sorted(outcomes)) === JSON.stringify(sorted(wanted.statuses));
       return equal ? [] : [{ task, log: log.slice(0, 400), resolved, outcomes, wanted }];
     });
     expect(wrong.slice(0, 3)).toEqual([]);
+  });
+
+  test('reads no verdict from a log without a test if the instance has no tests', () => {
+    const [dialect, parser, rule] = ['5.0.2', 'pytest', 'swebench-5'];
+    const log = printed(dialect, 'nothing').replace('Code: 1', 'Code: 0');
+    const tests = { FAIL_TO_PASS: [], PASS_TO_PASS: [] };
+    expect(ours({ dialect, parser, rule, log }, tests).resolved).toBe(false);
+    expect(theirs([{ task: { dialect, parser, rule, ...tests }, log }])).toMatchObject([{ resolved: false }]);
+  });
+
+  test('compares tests without a name by the rule expected only in their number', () => {
+    const log = '=== short test summary info ===\nPASSED t.py::A::b\nFAILED  - x\n';
+    const one = { dialect: 'r2e-gym', parser: 'r2e', rule: 'expected', log };
+    const tests = { FAIL_TO_PASS: [], PASS_TO_PASS: [] };
+    const cases = [{ 'A.b': 'PASSED', '': 'PASSED' }, { 'A.b': 'PASSED' }, { 'A.b': 'PASSED', c: 'PASSED' }];
+    const results = theirs(cases.map((expected) => ({ task: { ...one, ...tests, expected }, log })));
+    const wanted = cases.map((expected) => ours(one, tests, expected));
+    expect(results.map(({ resolved }) => resolved)).toEqual(wanted.map(({ resolved }) => resolved));
   });
 
   test('compares all statuses by the rule expected', () => {
@@ -143,19 +163,26 @@ describe('the program of a task', () => {
       { 'A.b': 'PASSED', c: 'PASSED' },
       { 'A.b - x': 'PASSED', '\x1b[1mc': 'FAILED' },
     ];
-    const graded = theirs(cases.map((expected) => ({ task: { ...one, ...tests, expected }, log })));
-    expect(graded.map(({ resolved }) => resolved)).toEqual(
+    const results = theirs(cases.map((expected) => ({ task: { ...one, ...tests, expected }, log })));
+    expect(results.map(({ resolved }) => resolved)).toEqual(
       cases.map((expected) => ours(one, tests, expected).resolved),
     );
-    expect(graded.map(({ resolved }) => resolved)).toEqual([true, false, false, true]);
+    expect(results.map(({ resolved }) => resolved)).toEqual([true, false, false, true]);
   });
 
   test.each([
-    ['CODE=0\nCODE=1\n', false],
-    ['CODE=1\nCODE=0\n', true],
-    ['nothing\n', false],
-  ])('takes the last exit code of %j', (log, resolved) => {
-    const task = { rule: 'exit_code', pattern: 'CODE=(\\d+)', FAIL_TO_PASS: [], PASS_TO_PASS: [] };
+    ['CODE=(\\d+)', 'CODE=0\nCODE=1\n', false],
+    ['CODE=(\\d+)', 'CODE=1\nCODE=0\n', true],
+    ['CODE=(\\d+)', 'CODE=0\nCODE=-1\n', false],
+    ['CODE=(\\d+)', 'CODE=0\nCODE=x\n', true],
+    ['CODE=(\\d+)', 'CODE=0000000000', false],
+    ['CODE (-?[0-9]+)!', 'CODE 5\nCODE 0!\nCODE 7.', true],
+    ['exit\\.code\\[(\\d+)\\]', 'exit.code[0] exitxcode[1]', true],
+    ['CODE=(\\d+)', 'nothing\n', false],
+  ])('takes the last exit code by %j from %j', (pattern, log, resolved) => {
+    const task = { rule: 'exit_code', pattern, FAIL_TO_PASS: [], PASS_TO_PASS: [] };
+    const plan = { outcomes: { from: 'exit_code', pattern }, verdict: { rule: 'exit_code' } };
+    expect(graded(log, plan, task).resolved).toBe(resolved);
     expect(theirs([{ task, log }])).toMatchObject([{ resolved }]);
   });
 });

@@ -1,7 +1,7 @@
 /** Writes rollouts as a job of Harbor 0.25: a folder with a folder for each trial, which `harbor view` shows and `harbor job regrade` reads. */
 import { basename, dirname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { jsonText } from '@swefarm/shared';
+import { jsonText, UsageError } from '@swefarm/shared';
 import { openFolderTree } from '../../export/foldertree.ts';
 import type { ExportFormat, ExportRequest, ExportWriter } from '../../export/format.ts';
 import type { LineChoice } from '../../export/lines.ts';
@@ -30,12 +30,18 @@ async function openJob({ path, form, lines, samples, fingerprint }: ExportReques
     uri: `${pathToFileURL(folder).href}/`,
   };
   const written = createSummary(job, samples);
+  const names = new Set<string>();
   return {
     ...tree,
     async write(rollout) {
       const trajectory = rollout.content?.trajectory ?? null;
       const details = form === 'tokens' && trajectory ? detailsOf(trajectory, lines) : null;
       const trial = trialOf(job, rollout, details);
+      if (names.has(trial.trial_name))
+        throw new UsageError(
+          `${rollout.line.rollout_id}: another rollout has the trial name ${trial.trial_name}`,
+        );
+      names.add(trial.trial_name);
       for (const [name, text] of Object.entries(filesOf(rollout, trial, lines)))
         await tree.write(`${trial.trial_name}/${name}`, text);
       written.add(trial);

@@ -1,6 +1,13 @@
 /** Makes the files of a task of Harbor 0.25 from an instance and its plan. */
 import { readFileSync } from 'node:fs';
-import { type Instance, type InstancePlan, jsonText, SandboxConfig, type Step } from '@swefarm/shared';
+import {
+  BUILD_OUTPUTS,
+  type Instance,
+  type InstancePlan,
+  jsonText,
+  SandboxConfig,
+  type Step,
+} from '@swefarm/shared';
 
 const asset = (name: string): string => readFileSync(new URL(`./task/${name}`, import.meta.url), 'utf8');
 const TEST = asset('test.sh');
@@ -9,35 +16,21 @@ const READERS = asset('readers.py');
 const PREPARE = asset('prepare.sh');
 const COLLECT = asset('collect.sh');
 
-/** Git folder with the tree at the start, outside of the repository, from which the patch of the agent is taken. */
+/** Git folder outside the repository that records the start tree. collect.sh takes the patch against this tree. */
 const START = '/var/lib/swefarm/start.git';
 const ACTIVATE = '/etc/swefarm-activate.sh';
 const PREPARED = '/opt/swefarm-prepare';
-/** Files that tests and builds leave, which are no work of the agent. */
-const EXCLUDED = [
-  '__pycache__/',
-  '*.py[cod]',
-  '*.egg-info/',
-  '.eggs/',
-  '.pytest_cache/',
-  '.mypy_cache/',
-  '.tox/',
-  '/build/',
-  '*.so',
-  '*.o',
-  '*.orig',
-  '*.rej',
-];
 const MIB = 1024 ** 2;
-/** Seconds for the start of the container, and for steps and grading beside the tests. */
+/** Limit of the image build. */
 const BUILD_SECONDS = 1800;
+/** Time for container start and grading. */
 const MARGIN_SECONDS = 600;
 
 export type TaskOptions = {
   network: 'none' | 'public';
   /** Time limit of the agent in seconds. */
   agentSeconds: number;
-  /** Time limit of tests whose plan has none, in seconds. */
+  /** Time limit of the tests in seconds. A smaller limit of the plan applies. */
   testSeconds: number;
 };
 
@@ -52,7 +45,8 @@ export function taskFiles(
 ): Record<string, string> {
   const run = SandboxConfig.parse({});
   const { workdir = run.workdir, activate = run.activate } = instance.environment ?? {};
-  const task = { instance, plan, workdir, activate, limit: plan.timeout ?? options.testSeconds };
+  const limit = Math.min(plan.timeout ?? options.testSeconds, options.testSeconds);
+  const task = { instance, plan, workdir, activate, limit };
   return {
     'task.toml': taskToml(task, options),
     'instruction.md': instruction(instance, workdir),
@@ -93,18 +87,22 @@ function environmentFiles({ instance, workdir, activate }: Task): Record<string,
       ...(activate === '' ? [] : [`COPY activate.sh ${ACTIVATE}`, `ENV BASH_ENV=${ACTIVATE}`]),
     ]),
     ...(activate !== '' && {
-      'activate.sh': `[ -n "\${SWEFARM_ACTIVE:-}" ] || { export SWEFARM_ACTIVE=1; ${activate}; } >/dev/null 2>&1\n`,
+      'activate.sh': `[ -n "\${SWEFARM_ACTIVE:-}" ] || { export SWEFARM_ACTIVE=1; ${activate}\n} >/dev/null 2>&1\n`,
     }),
     'prepare/prepare.sh': PREPARE,
     'prepare/plan.sh': lines([
       ...pathVariables(workdir),
       `history=${history === 'replaced' ? 'replace' : 'prune'}`,
+      STEP,
       steps.function('setup', stepsOf(instance, 'agent')),
     ]),
     ...inFolder('prepare/steps', steps.files()),
     'prepare/hidden': lines(hidden),
     // The clean tree has the hidden files, so a patch that adds one would not apply.
-    'prepare/exclude': lines([...EXCLUDED, ...inTree.map((path) => path.slice(workdir.length))]),
+    'prepare/exclude': lines([
+      ...BUILD_OUTPUTS,
+      ...inTree.map((path) => pattern(path.slice(workdir.length))),
+    ]),
   };
 }
 
@@ -120,6 +118,7 @@ function verifierFiles({ instance, plan, workdir, limit }: Task): Record<string,
       `patch_path=${quoted(plan.patch_path)}`,
       `unapplied=${plan.unapplied}`,
       `limit=${Math.ceil(limit)}`,
+      STEP,
       steps.function('setup', stepsOf(instance, 'evaluation')),
       steps.function('before', plan.before),
       applyFunction(plan),
@@ -131,10 +130,19 @@ function verifierFiles({ instance, plan, workdir, limit }: Task): Record<string,
   };
 }
 
+/** Returns a pattern of .gitignore that matches exactly this path. */
+const pattern = (path: string): string => path.replace(/[\\[\]*? ]/g, '\\$&');
+
 /** Shell variables of the repository and of the git folder with its start. */
 const pathVariables = (workdir: string): string[] => [`workdir=${quoted(workdir)}`, `start=${START}`];
 
 const lines = (texts: readonly string[]): string => texts.map((text) => `${text}\n`).join('');
+
+/** Shell function that runs the script of a step. */
+const STEP = `step() { # step must|may SECONDS NAME FILE
+  echo "== $3"
+  timeout -s KILL "$2" bash "$4" </dev/null || [ "$1" = may ] || { echo "step failed: $3" >&2; return 1; }
+}`;
 
 /** Numbers the scripts of steps in `folder`. `function`: a shell function that runs steps up to the first failure. */
 function numbered(folder: string) {
@@ -151,7 +159,7 @@ function numbered(folder: string) {
   };
 }
 
-/** The commands that the farm uses for a patch from a tree: the first one leaves white space as it is, and `patch` is not used. */
+/** Returns the shell function `apply`. The first command preserves white space; the program `patch` is omitted (see apply.ts). */
 function applyFunction({ apply, patch_path, reset_between, already_applied }: InstancePlan): string {
   const exact = ['git', 'apply', '--verbose', '--whitespace=nowarn', patch_path];
   const others = apply.map(({ argv }) => argv).filter(([program]) => program !== 'patch');
@@ -184,7 +192,7 @@ function dockerfile({ image, environment }: Instance, workdir: string, rest: rea
   const variables = Object.entries(environment?.env ?? {}).map(
     ([name, value]) => `ENV ${name}="${value.replace(/[\\"$]/g, '\\$&')}"`,
   );
-  return lines([`FROM ${image}`, ...variables, `WORKDIR ${workdir}`, ...rest]);
+  return lines([`FROM ${image}`, ...variables, `WORKDIR ${workdir.replace(/[\\$]/g, '\\$&')}`, ...rest]);
 }
 
 const instruction = ({ repo, problem_statement }: Instance, workdir: string): string =>
@@ -231,5 +239,5 @@ function taskToml({ instance, plan, workdir, limit }: Task, { network, agentSeco
 }
 
 const decimal = (value: number): string => (Number.isInteger(value) ? value.toFixed(1) : String(value));
-/** A JSON string is a TOML string, but for the character DEL. */
+/** Returns a TOML string. JSON strings are valid TOML, except that TOML must escape DEL. */
 const toml = (text: string): string => jsonText(text).replaceAll('\x7f', '\\u007f');

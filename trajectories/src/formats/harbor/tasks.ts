@@ -45,12 +45,15 @@ export async function writeHarborTasks(
   );
   const whole = tasks.filter((task) => task.refused === null);
   if (whole.length === 0 || (refused.size > 0 && !skipRefused)) throw notTasks(refused, tasks.length);
+  for (const [folder, [, other]] of Map.groupBy(whole, folderOf))
+    if (other)
+      throw new UsageError(
+        `two instances have the task ${folder}: change the shown_id of ${other.instance.instance_id}`,
+      );
   await using tree = await openFolderTree(path);
-  for (const { instance, plan } of whole) {
-    const folder = instance.shown_id ?? instance.instance_id;
-    for (const [name, text] of Object.entries(taskFiles(instance, plan, options)))
-      await tree.write(`${folder}/${name}`, text);
-  }
+  for (const task of whole)
+    for (const [name, text] of Object.entries(taskFiles(task.instance, task.plan, options)))
+      await tree.write(`${folderOf(task)}/${name}`, text);
   await tree.finish();
   return {
     path,
@@ -60,15 +63,19 @@ export async function writeHarborTasks(
   };
 }
 
+const folderOf = ({ instance }: { instance: Instance }): string => instance.shown_id ?? instance.instance_id;
+
 /** Returns why the instance cannot be a task; null: it can. */
 function refusalOf({ image, environment }: Instance, plan: InstancePlan): string | null {
   const uncovered = uncoveredIn(plan);
-  if (uncovered !== null) return `the program in a task does not have ${uncovered}`;
+  if (uncovered !== null) return `the grader of a Harbor task does not support ${uncovered}`;
   if (isImagePath(image)) return 'its image is a folder or an archive of this machine';
-  const isPlain = ([name, value]: [string, string]): boolean => /^\w+$/.test(name) && !value.includes('\n');
-  return Object.entries(environment?.env ?? {}).every(isPlain)
+  const other = Object.entries(environment?.env ?? {}).find(
+    ([name, value]) => !/^\w+$/.test(name) || value.includes('\n'),
+  );
+  return other === undefined
     ? null
-    : 'a variable of its environment is no line of a Dockerfile';
+    : `environment.env.${other[0]}: the name or a line break cannot be written as ENV of a Dockerfile`;
 }
 
 function notTasks(refused: ReadonlyMap<string, readonly { instance: Instance }[]>, all: number): UsageError {

@@ -8,6 +8,7 @@ import { type ExportFormat, type ExportRequest, trajectoryOf } from '../../expor
 import { chosenLines, isProgram, type LineChoice, lineFacts, usageOf } from '../../export/lines.ts';
 import { floatsText, idsText } from '../../export/numbers.ts';
 import { agentOf, type ExportedRollout, modelName } from '../../export/rollout.ts';
+import { IMPOSSIBLE } from './details.ts';
 
 export const atif: ExportFormat = {
   description: "Harbor's trajectory files (ATIF)",
@@ -137,6 +138,3 @@ function metricsText({ usage, tokens }: NonNullable<Step['turn']>): string {
   const packed = `"completion_token_ids":${idsText(tokens.generation)},"logprobs":${floatsText(tokens.log_probs, IMPOSSIBLE)}}`;
   return `${usage === null ? '{' : `${counts.slice(0, -1)},`}${packed}`;
 }
-
-/** Log-probability that replaces -Infinity, which JSON does not have. */
-const IMPOSSIBLE = -1e9;

@@ -1,5 +1,6 @@
 /** Makes the record of a trial (`result.json`) of Harbor 0.25 from a rollout. */
 import { createHash } from 'node:crypto';
+import { UsageError } from '@swefarm/shared';
 import { agentOf, type ExportedRollout } from '../../export/rollout.ts';
 import type { OutputLine } from '../../output/line.ts';
 import { exceptionOf } from './exceptions.ts';
@@ -22,23 +23,36 @@ export function uuidOf(text: string): string {
 }
 
 const TASK_CHARACTERS = 32;
+const HASH_CHARACTERS = 16;
 
-/** Returns the folder of a trial: the task's name, shortened as Harbor does, and seven characters that follow from the rollout's id. */
-const trialName = ({ instance_id, rollout_id }: OutputLine): string =>
-  `${instance_id.slice(0, TASK_CHARACTERS)}__${createHash('sha256').update(rollout_id).digest('hex').slice(0, 7)}`;
+/**
+ * Returns the folder of a trial: the task's name, shortened as Harbor does, and 16 characters of the hash of the rollout's id. Throws
+ * UsageError for a name that is no name of a folder.
+ */
+function trialName(task: string, { rollout_id }: OutputLine): string {
+  if (task.includes('/'))
+    throw new UsageError(`${rollout_id}: the instance id ${task} cannot be the name of a folder`);
+  const hash = createHash('sha256').update(rollout_id).digest('hex').slice(0, HASH_CHARACTERS);
+  return `${[...task].slice(0, TASK_CHARACTERS).join('')}__${hash}`;
+}
 
-/** Returns the record. `details`: token ids by turn, which only the form `tokens` has. */
+/**
+ * Returns the record. `details`: token ids by turn, which only the form `tokens` has. Throws UsageError for an instance id or a time that
+ * Harbor cannot represent.
+ */
 export function trialOf(job: Job, rollout: ExportedRollout, details: readonly object[] | null) {
-  const { line, content, provenance } = rollout;
+  const { line, content, instance, provenance } = rollout;
   const { name, version } = agentOf(rollout);
   const { model } = provenance;
-  const trial_name = trialName(line);
-  const task = { path: line.instance_id };
+  // `dataset to-harbor` names the folder of a task by the same id. `harbor job regrade` finds the task by this name.
+  const task_name = instance?.shown_id ?? line.instance_id;
+  const trial_name = trialName(task_name, line);
+  const task = { path: task_name };
   const raised = exceptionOf(line);
   const times = timesOf(line);
   return {
     id: uuidOf(line.rollout_id),
-    task_name: line.instance_id,
+    task_name,
     trial_name,
     trial_uri: `${job.uri}${encodeURIComponent(trial_name)}`,
     task_id: task,
@@ -86,13 +100,15 @@ function modelInfo(model: string): { name: string; provider: string | null } {
 type Span = { started_at: string; finished_at: string };
 
 /** Returns start and end of the trial and of its phases. The stages of a rollout follow one another, so each begins where one ends. */
-function timesOf({ seconds, finished_at }: OutputLine) {
+function timesOf({ rollout_id, seconds, finished_at }: OutputLine) {
   const stages = {
     environment_setup: seconds.image + seconds.sandbox,
     agent_execution: seconds.agent + seconds.patch,
     verifier: seconds.evaluation,
   };
   let at = finished_at - 1000 * Object.values(stages).reduce((sum, one) => sum + one, 0);
+  if (![at, finished_at].every((ms) => Number.isFinite(new Date(ms).getTime())))
+    throw new UsageError(`${rollout_id}: the times cannot be written as dates`);
   const started_at = timeText(at);
   const span = (length: number): Span | null => {
     const from = at;

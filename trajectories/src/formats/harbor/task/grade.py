@@ -35,6 +35,8 @@ def read_marked(log, read):
 
 def read_latest(log, read):
     outcomes = read_marked(log, read)
+    if not outcomes:
+        raise Unreadable("the log names no test")
     code = re.search(re.escape(CODE) + r":\s{0,64}(-?\d{1,9})", log)
     if code and int(code.group(1)) and not {"FAILED", "ERROR"} & set(outcomes.values()):
         raise Unreadable("the exit code contradicts the outcomes")
@@ -73,7 +75,6 @@ PARTS = {
     "swe-lego": lambda log, read: read(log),
     "swe-bench-live": lambda log, read: read(re.sub(r"\x1b(?:[@-Z\\-_]|\[[0-?]*[ -/]*[@-~])", "", log)),
 }
-
 
 
 def find_by_prefix(outcomes, test):
@@ -141,8 +142,8 @@ def expected(outcomes, task):
 
     wanted, found = clean(task["expected"]), clean(outcomes)
     tests = {"FAIL_TO_PASS": {}, "PASS_TO_PASS": {name: found.get(name) == wanted[name] for name in wanted if name}}
-    known = all(name == "" or name in wanted for name in found)
-    return len(found) == len(wanted) and known and all_pass(tests), tests
+    same = all(name == "" or status == wanted.get(name) for name, status in found.items())
+    return len(found) == len(wanted) and same, tests
 
 
 RULES = {
@@ -156,9 +157,17 @@ RULES = {
 
 
 def last_exit_code(log, pattern):
-    """The pattern is plain text around one group of digits."""
-    codes = re.findall(pattern, log)
-    return int(codes[-1]) if codes and len(codes[-1]) < 10 else None
+    """Returns the last number that the pattern finds. The pattern is plain text around one group of digits."""
+    group = re.search(r"\((?:-\?)?(?:\\d|\[0-9\])\+\)", pattern)
+    before, after = (re.sub(r"\\([^\w\s])", r"\1", text) for text in (pattern[: group.start()], pattern[group.end() :]))
+    at = log.rfind(before)
+    while at >= 0:
+        start = at + len(before)
+        code = re.match(r"-?[0-9]+", log[start : start + 12])
+        if code and log.startswith(after, start + code.end()):
+            return int(code.group()) if re.match(r"-?[0-9]{1,9}$", code.group()) else None
+        at = log.rfind(before, 0, start - 1)
+    return None
 
 
 def grade(task, log, exit_code):

@@ -2,22 +2,30 @@
 # which collect.sh takes the patch. plan.sh beside this file sets the variables and the function of the task.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-step() { # step must|may SECONDS NAME FILE
-  timeout -s KILL "$2" bash "$4" </dev/null || [ "$1" = may ] || { echo "setup step failed: $3" >&2; exit 1; }
-}
 . "$here/plan.sh"
 cd "$workdir"
 setup
 
+# The configuration of the image's user, such as core.autocrlf, would change the recorded files.
+export HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null
 git() { command git -c core.hooksPath=/dev/null -c user.name=swefarm -c user.email=swefarm@localhost "$@"; }
+refuse() {
+  echo "$1" >&2
+  exit 1
+}
 hide() {
   while IFS= read -r path; do
     [ -n "$path" ] || continue
-    if [ "$history" = prune ] && [ -n "$(git rev-list -1 HEAD -- "$path" 2>/dev/null)" ]; then
-      echo "$path is in the history of the repository" >&2
-      exit 1
-    fi
+    case $path in "$workdir"/*)
+      if [ "$history" = prune ] && [ -n "$(git rev-list -1 HEAD -- ":(top,literal)${path#"$workdir"/}" 2>/dev/null)" ]; then
+        refuse "$path is in the history of the repository"
+      fi
+      ;;
+    esac
     real=$(readlink -f -- "$path" 2>/dev/null) || real=
+    for each in "$path" ${real:+"$real"}; do
+      case $workdir/ in "${each%/}"/*) refuse "$path holds the work tree" ;; esac
+    done
     rm -rf -- "$path" ${real:+"$real"}
   done <"$here/hidden"
 }
@@ -42,8 +50,10 @@ replace() { # one commit of the tree as it is
   git ls-files -z >/tmp/swefarm-tracked
   rm -rf .git
   git init -q .
+  mkdir -p .git/info
+  cp "$here/local" .git/info/exclude
   git symbolic-ref HEAD refs/heads/main
-  git add -A .
+  git add -A --ignore-errors . || true
   while IFS= read -r -d '' ref; do
     if [ -e "$ref" ] || [ -L "$ref" ]; then printf '%s\0' "$ref"; fi
   done </tmp/swefarm-tracked | xargs -0 -r git add -f --
@@ -53,22 +63,29 @@ replace() { # one commit of the tree as it is
 record() {
   local tracked
   tracked=$(mktemp)
-  git ls-files -z -c -i --exclude-standard >"$tracked" 2>/dev/null || true
+  git ls-files -z -c -i --exclude-standard --exclude-from="$here/exclude" >"$tracked" 2>/dev/null || true
   mkdir -p "$(dirname "$start")"
   export GIT_DIR=$start GIT_WORK_TREE=$workdir
   git init -q
   # git creates the folder only if it finds its templates.
   mkdir -p "$start/info"
-  cp "$here/exclude" "$start/info/exclude"
-  git add -A .
+  cat "$here/exclude" "$here/local" >"$start/info/exclude"
+  echo '* -text -eol -crlf -ident -filter -working-tree-encoding !diff !merge' >"$start/info/attributes"
+  git add -A --ignore-errors . || true
   while IFS= read -r -d '' ref; do
     if [ -e "$ref" ] || [ -L "$ref" ]; then printf '%s\0' "$ref"; fi
   done <"$tracked" | xargs -0 -r git add -f --
   git commit -q --no-verify --allow-empty --date=2000-01-01T00:00:00Z -m start
+  # A repository in the tree has no files for a patch, even if the agent removes its `.git`.
+  git ls-files -s -z | sed -zn 's/^160000 [^\t]*\t//; T; s/[][\\*? ]/\\&/g; s/\n/?/g; s|.*|/&/|p' | tr '\0' '\n' >>"$start/info/exclude"
+  # The patch omits these files even if the agent changes the ignore rules: the clean tree has them.
+  git ls-files -z -o -i --exclude-standard >"$start/ignored"
   rm -rf "$start/logs" "$tracked"
 }
-# With a folder of its own in the environment, git does not ask who owns the tree.
+# With GIT_DIR set, git does not check the owner of the work tree.
 export GIT_DIR=$workdir/.git GIT_WORK_TREE=$workdir
+# The last pattern decides, so the patterns of the repository follow those of the farm.
+cat "$(git rev-parse --git-path info/exclude)" >"$here/local" 2>/dev/null || true
 hide
 "$history"
 record

@@ -16,10 +16,6 @@ unresolved() {
   echo 0 >"$out/reward.txt"
   exit 0
 }
-step() { # step must|may SECONDS NAME FILE
-  echo "== $3"
-  timeout -s KILL "$2" bash "$4" </dev/null || [ "$1" = may ]
-}
 attempt() {
   echo "== $*"
   timeout -s KILL 120 "$@" </dev/null
