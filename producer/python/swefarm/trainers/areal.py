@@ -14,7 +14,7 @@ from areal.api import RolloutWorkflow  # type: ignore[import-not-found]
 
 from ..run import Run
 from ..sample import Sample, judged_advantages
-from .batch import is_overlong, row_in, rows_in, run_of_process, sampling_of
+from .batch import fitted_group, is_overlong, row_in, rows_in, run_of_process, sampling_of
 
 #: Names of AReaL's generation settings, by the farm's.
 SAMPLED = {"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "max_new_tokens": "max_tokens", "stop": "stop"}
@@ -53,7 +53,7 @@ class FarmWorkflow(RolloutWorkflow):
         given = {ours: getattr(gconfig, theirs, None) for theirs, ours in SAMPLED.items()}
         # AReaL writes 100 million for all tokens.
         given["top_k"] = -1 if (given["top_k"] or 0) >= 10**8 else given["top_k"]
-        self.sampling = sampling_of({name: value for name, value in given.items() if value != []})
+        self.sampling = sampling_of(given)
 
     async def arun_episode(self, engine: Any, data: Mapping[str, Any]) -> Optional[dict[str, Any]]:
         """Returns AReaL's tensors of the group's judged samples. None, for AReaL to draw another row: fewer than two are judged."""
@@ -68,9 +68,8 @@ class FarmWorkflow(RolloutWorkflow):
                 for at in range(self.n)
             )
         )
-        samples = [one.fit(self.max_prompt, self.max_response, self.overlong) or one for one in played]
+        samples, judged = fitted_group(played, self.max_prompt, self.max_response, self.overlong)
         _log(samples)
-        judged = [one for one in samples if one.judged and one.turns]
         if len(judged) < 2:
             return None
         return _tensors(judged, judged_advantages(judged, std=self.std), version)
@@ -84,7 +83,7 @@ def _tensors(samples: Sequence[Sample], advantages: Sequence[float], version: in
     for sample, advantage in zip(samples, advantages):
         # AReaL puts the reward at the last token and drops it there unless this token was sampled.
         sample = sample.up_to(sample.turns[-1].stop)
-        told = [0] * len(sample.prompt_ids)
+        zeros = [0] * len(sample.prompt_ids)
         versions = [version] * len(sample.response_ids)
         for span in sample.spans:
             if span.version.isdecimal():
@@ -92,10 +91,10 @@ def _tensors(samples: Sequence[Sample], advantages: Sequence[float], version: in
         versions = [one if sampled else -1 for one, sampled in zip(versions, sample.mask)]
         sequence = {
             "input_ids": torch.tensor([*sample.prompt_ids, *sample.response_ids], dtype=torch.int32),
-            "loss_mask": torch.tensor([*told, *sample.mask], dtype=torch.int32),
-            "logprobs": torch.tensor([*told, *sample.log_probs], dtype=torch.float32),
-            "versions": torch.tensor([-1 for _ in told] + versions, dtype=torch.int32),
-            "attention_mask": torch.ones(len(told) + len(versions), dtype=torch.bool),
+            "loss_mask": torch.tensor([*zeros, *sample.mask], dtype=torch.int32),
+            "logprobs": torch.tensor([*zeros, *sample.log_probs], dtype=torch.float32),
+            "versions": torch.tensor([-1 for _ in zeros] + versions, dtype=torch.int32),
+            "attention_mask": torch.ones(len(zeros) + len(versions), dtype=torch.bool),
             "rewards": torch.tensor(advantage, dtype=torch.float32),
         }
         made.append({name: tensor.unsqueeze(0) for name, tensor in sequence.items()})

@@ -83,8 +83,8 @@ def row_in(columns: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]]) ->
 
 
 def sampling_of(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings of SAMPLING that a trainer gives. Where a trainer writes 0 for all tokens, the farm's ``top_k`` is -1."""
-    given = {name: params[name] for name in SAMPLING if params.get(name) is not None}
+    """Returns the settings of SAMPLING that are neither None nor an empty list. A ``top_k`` of 0 becomes -1: all tokens."""
+    given = {name: params[name] for name in SAMPLING if params.get(name) not in (None, [])}
     if given.get("top_k") == 0:
         given["top_k"] = -1
     return given
@@ -150,13 +150,17 @@ def fitted(sample: Sample, max_prompt: int, max_response: int, overlong: str, to
     return fit if fit.prompt_ids else replace(fit, prompt_ids=[token])
 
 
+def fitted_group(samples: Sequence[Sample], max_prompt: int, max_response: int, overlong: str) -> tuple[list[Sample], list[Sample]]:
+    """Returns the samples within the trainer's lengths, and those of them that are judged and have sampled tokens."""
+    fits = [sample.fit(max_prompt, max_response, overlong) or sample for sample in samples]
+    return fits, [fit for fit in fits if fit.judged and fit.turns]
+
+
 def turns_of(sample: Sample) -> "Iterator[tuple[list[int], list[int], list[float], Turn]]":
-    """Yields for each turn the tokens that it was told since the one before, and the ids and log-probabilities that it sampled."""
-    told, end = list(sample.prompt_ids), 0
+    """Yields for each turn all tokens before it, the sampled ids, their log-probabilities, and the turn."""
     for turn in sample.turns:
-        told.extend(sample.response_ids[end : turn.start])
-        yield told, list(sample.response_ids[turn.start : turn.stop]), list(turn.log_probs), turn
-        told, end = [], turn.stop
+        prompt = [*sample.prompt_ids, *sample.response_ids[: turn.start]]
+        yield prompt, list(sample.response_ids[turn.start : turn.stop]), list(turn.log_probs), turn
 
 
 def is_overlong(sample: Sample) -> bool:

@@ -13,12 +13,12 @@ from typing import Any, Callable, Optional
 from ..run import Run
 from ..sample import Sample
 from ..shim import PolicyShim
-from .batch import ends_token, fitted, is_overlong, row_in, rows_in, run_of_process, sampling_of
+from .batch import SAMPLING, ends_token, fitted, is_overlong, row_in, rows_in, run_of_process, sampling_of
 
 #: Keys of a request of the farm that are names of vLLM's SamplingParams too.
 PASSED = (
-    *("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "max_tokens", "min_tokens"),
-    *("stop", "stop_token_ids", "include_stop_str_in_output", "skip_special_tokens", "spaces_between_special_tokens", "ignore_eos", "seed"),
+    *(*SAMPLING, "min_tokens", "stop_token_ids", "ignore_eos"),
+    *("include_stop_str_in_output", "skip_special_tokens", "spaces_between_special_tokens"),
 )
 
 
@@ -79,8 +79,7 @@ class _Group:
         self.played: "Optional[asyncio.Future[list[Sample]]]" = None
 
     async def play(self, run: Run, row: Any, url: str, sampling_params: Any, max_length: int) -> list[Sample]:
-        given = {name: getattr(sampling_params, name, None) for name in PASSED}
-        asked = sampling_of({name: value for name, value in given.items() if value != []})
+        asked = sampling_of({name: getattr(sampling_params, name, None) for name in SAMPLING})
         own = {"policy_urls": [url], "model": "policy", "sampling": asked, "max_response_tokens": max_length}
         return list(await asyncio.gather(*(run.rollout(row, index=at, **own) for at in range(self.size))))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Un
 
 from ..farm import Farm
 from ..sample import Sample
-from .batch import is_overlong, row_in, rows_by_id, run_of, sampling_of, turns_of, why_unjudged
+from .batch import fitted_group, is_overlong, row_in, rows_by_id, run_of, sampling_of, turns_of, why_unjudged
 
 if TYPE_CHECKING:
     from ..run import Run
@@ -60,10 +60,10 @@ class FarmFlow:
             sampling=sampling_of(config.sampling_params),
             max_response_tokens=self.max_response,
         )
-        sample = played.fit(self.max_prompt, self.max_response, self.overlong) or played
+        (sample,), judged = fitted_group([played], self.max_prompt, self.max_response, self.overlong)
         facts = {"rollout_id": sample.rollout_id, "exit_status": sample.exit_status, "why": why_unjudged(sample)}
         metrics = {"farm/judged": float(sample.judged), "farm/overlong": float(is_overlong(sample))}
-        if not sample.judged or not sample.turns:
+        if not judged:
             ended = TerminationReason.MAX_RESPONSE_LENGTH_EXCEEDED if is_overlong(sample) else TerminationReason.ERROR
             return Episode(task=task.metadata, termination_reason=ended, metrics=metrics, metadata=facts)
         steps = [Step(**step) for step in _steps(sample)]
@@ -88,13 +88,10 @@ class FarmEvaluator:
 
 def _steps(sample: Sample) -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = []
-    seen: list[int] = []
-    for told, ids, log_probs, turn in turns_of(sample):
-        seen += told
+    for prompt, ids, log_probs, turn in turns_of(sample):
         version = int(turn.version) if turn.version is not None and turn.version.isdecimal() else None
-        step = {"prompt_ids": list(seen), "response_ids": ids, "logprobs": log_probs, "weight_version": version}
+        step = {"prompt_ids": prompt, "response_ids": ids, "logprobs": log_probs, "weight_version": version}
         steps.append({**step, "done": turn is sample.turns[-1]})
-        seen += ids
     return steps
 
 

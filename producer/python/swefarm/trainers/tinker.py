@@ -19,7 +19,7 @@ from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset, RolloutError, T
 from ..farm import Farm
 from ..sample import Sample
 from ..shim import PolicyShim
-from .batch import is_overlong, rows_by_id, run_of, turns_of, why_unjudged
+from .batch import fitted_group, is_overlong, rows_by_id, run_of, turns_of, why_unjudged
 
 if TYPE_CHECKING:
     from ..run import Run
@@ -104,8 +104,7 @@ class FarmStrategy(RolloutStrategy):
             )
         finally:
             del self._policies[session]
-        samples = [one.fit(self.max_prompt, self.max_response, self.overlong) or one for one in played]
-        judged = [one for one in samples if one.judged and one.turns]
+        samples, judged = fitted_group(played, self.max_prompt, self.max_response, self.overlong)
         errors = [RolloutError(one.failure.cls if one.failure else "no_tokens", why_unjudged(one)) for one in samples if one not in judged]
         if not judged:
             raise AllTrajectoriesFailedError(f"{env_group_builder.key}: {errors[0].error_message}")
@@ -117,18 +116,16 @@ class FarmStrategy(RolloutStrategy):
         # For Tinker an empty list turns the end-of-text token off too.
         asked = SamplingParams(**known, stop=params.get("stop_token_ids") or params.get("stop") or None)
         result = await policy.sampling_client.sample(prompt=ModelInput.from_ints(ids), num_samples=1, sampling_params=asked)
-        said = result.sequences[0]
-        return {"token_ids": said.tokens, "log_probs": said.logprobs, "finish_reason": said.stop_reason}
+        answer = result.sequences[0]
+        return {"token_ids": answer.tokens, "log_probs": answer.logprobs, "finish_reason": answer.stop_reason}
 
 
 def _trajectory(sample: Sample) -> Any:
     """Returns one transition for each turn: the cookbook merges turns of which each continues the tokens before it."""
     transitions: list[Any] = []
-    seen: list[int] = []
-    for told, ids, log_probs, turn in turns_of(sample):
-        seen += told
-        reason = "length" if turn.finish_reason == "length" else "stop"
-        action = TokensWithLogprobs(tokens=ids, maybe_logprobs=log_probs, stop_reason=reason)
-        transitions.append(Transition(ModelInput.from_ints(list(seen)), action, 0.0, turn is sample.turns[-1]))
-        seen += ids
-    return Trajectory(transitions, ModelInput.from_ints(seen))
+    end: list[int] = []
+    for prompt, ids, log_probs, turn in turns_of(sample):
+        action = TokensWithLogprobs(tokens=ids, maybe_logprobs=log_probs, stop_reason=turn.stop_reason)
+        transitions.append(Transition(ModelInput.from_ints(prompt), action, 0.0, turn is sample.turns[-1]))
+        end = [*prompt, *ids]
+    return Trajectory(transitions, ModelInput.from_ints(end))

@@ -214,15 +214,15 @@ class FarmWorker:
         for sample, advantage in zip(samples, judged_advantages(samples, std=self.std)):
             if not sample.judged:
                 continue
-            told = [0] * len(sample.prompt_ids)
+            zeros = [0] * len(sample.prompt_ids)
             versions = versions_of(sample, self.version)
             self.rollout_buffer.put(
                 RolloutSample(
                     prompt=[],
                     completion=[],
                     input_ids=numpy.array([*sample.prompt_ids, *sample.response_ids], numpy.int64),
-                    completion_mask=numpy.array([*told, *sample.mask], numpy.int64),
-                    old_log_probs=numpy.array([*told, *sample.log_probs], numpy.float32),
+                    completion_mask=numpy.array([*zeros, *sample.mask], numpy.int64),
+                    old_log_probs=numpy.array([*zeros, *sample.log_probs], numpy.float32),
                     advantage=advantage,
                     model_version=versions[0] if versions else self.version,
                     group_id=int(sample.group),

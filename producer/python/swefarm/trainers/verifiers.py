@@ -112,12 +112,13 @@ def _trace(sample: Sample, task: vf.TraceTask, agent: vf.AgentInfo) -> vf.Trace:
         known = {"token_ids": ids, "mask": [trains] * len(ids), "logprobs": log_probs if trains else []}
         trace.nodes.append(vf.MessageNode(parent=len(trace.nodes) - 1 if trace.nodes else None, message=message, sampled=sampled, **known))
 
-    for told, ids, log_probs, turn in turns_of(sample):
-        add(vf.UserMessage(content="" if trace.nodes else task.data.prompt_text), told, [], False)
+    end = 0
+    for prompt, ids, log_probs, turn in turns_of(sample):
+        add(vf.UserMessage(content="" if trace.nodes else task.data.prompt_text), prompt[end:], [], False)
         add(vf.AssistantMessage(content=""), ids, log_probs, True)
-        usage = vf.Usage(prompt_tokens=len(sample.prompt_ids) + turn.start, completion_tokens=len(ids))
-        reason = "length" if turn.finish_reason == "length" else "stop"
-        trace.calls.append(vf.ModelCall(node=len(trace.nodes) - 1, usage=usage, finish_reason=reason))
+        end = len(prompt) + len(ids)
+        usage = vf.Usage(prompt_tokens=len(prompt), completion_tokens=len(ids))
+        trace.calls.append(vf.ModelCall(node=len(trace.nodes) - 1, usage=usage, finish_reason=turn.stop_reason))
     trace.stop("max_total_tokens" if is_overlong(sample) else "agent_completed" if sample.judged else "error")
     if sample.reward is None:
         trace.errors.append(vf.Error(type=sample.failure.cls if sample.failure else "unjudged", message=why_unjudged(sample)))
