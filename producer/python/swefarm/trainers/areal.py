@@ -16,19 +16,17 @@ from ..run import Run
 from ..sample import Sample, judged_advantages
 from .batch import fitted_group, is_overlong, row_in, rows_in, run_of_process, sampling_of
 
-#: Names of AReaL's generation settings, by the farm's.
+#: The farm's name of each of AReaL's generation settings.
 SAMPLED = {"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "max_new_tokens": "max_tokens", "stop": "stop"}
 
 
 class FarmWorkflow(RolloutWorkflow):
     """
-    Plays ``n`` rollouts of the row that ``data`` names (``instance`` or ``instance_id``), and returns a sequence for each judged one,
-    with its advantage as the reward. AReaL normalises rewards in slices of a fixed size, so a group with an unjudged sample would
-    shift those behind it: set ``gconfig.n_samples=1`` and ``actor.reward_norm=null``. ``gconfig``: AReaL's generation settings.
-    ``run``: a run or its name, by default one that no other process has. ``rows``: file of dataset rows, one JSON object per line, of
-    which ``instance_id`` names one. ``policy_urls``: default: AReaL's servers. ``model``: name of the policy there. ``overlong``:
-    ``mask`` or ``keep``. ``std``: divide by the deviation. ``settings``: those of :meth:`swefarm.Farm.run`. AReaL makes a workflow for
-    each row, in processes to which it sends these arguments.
+    Plays ``n`` rollouts of the row that ``data`` names (``instance`` or ``instance_id``). Requires ``gconfig.n_samples=1`` and
+    ``actor.reward_norm=null``. ``gconfig``: AReaL's generation settings. ``run``: a run or its name; default: a run unique to this process.
+    ``rows``: file of dataset rows, one JSON object per line. ``policy_urls``: default: AReaL's servers. ``model``: name of the policy at
+    these servers. ``overlong``: ``mask`` or ``keep``. ``std``: divide advantages by the standard deviation. ``settings``: those of
+    :meth:`swefarm.Farm.run`. AReaL constructs a workflow for each row, and sends these arguments to other processes.
     """
 
     def __init__(
@@ -56,11 +54,11 @@ class FarmWorkflow(RolloutWorkflow):
         self.sampling = sampling_of(given)
 
     async def arun_episode(self, engine: Any, data: Mapping[str, Any]) -> Optional[dict[str, Any]]:
-        """Returns AReaL's tensors of the group's judged samples. None, for AReaL to draw another row: fewer than two are judged."""
+        """Returns the tensors of the judged samples. Returns None, so that AReaL draws another row, if fewer than two are judged."""
         version = int(engine.get_version())
         row, key = row_in(data, self.rows), uuid.uuid4().hex
         common = {"group": key, "model": self.model, "version": str(version), "sampling": self.sampling}
-        # Servers of AReaL may come and go, so every group asks for their addresses anew.
+        # AReaL may replace its servers during training, so every group reads the addresses again.
         common.update(policy_urls=self.policy_urls or [f"http://{address}/v1" for address in engine.addresses])
         played = await asyncio.gather(
             *(
@@ -81,7 +79,7 @@ def _tensors(samples: Sequence[Sample], advantages: Sequence[float], version: in
 
     made = []
     for sample, advantage in zip(samples, advantages):
-        # AReaL puts the reward at the last token and drops it there unless this token was sampled.
+        # AReaL assigns the reward to the last token, and ignores the reward if this token was not sampled.
         sample = sample.up_to(sample.turns[-1].stop)
         zeros = [0] * len(sample.prompt_ids)
         versions = [version] * len(sample.response_ids)
@@ -103,7 +101,7 @@ def _tensors(samples: Sequence[Sample], advantages: Sequence[float], version: in
 
 
 def _log(samples: Sequence[Sample]) -> None:
-    """Reports rewards to AReaL's statistics, because the tensors have advantages instead."""
+    """Reports rewards to AReaL's statistics, because the tensors contain advantages as rewards."""
     from areal import workflow_context  # type: ignore[import-not-found]
     from areal.utils import stats_tracker  # type: ignore[import-not-found]
 

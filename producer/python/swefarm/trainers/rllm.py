@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 class FarmFlow:
     """
-    rLLM's ``agent_flow``. A task's metadata names its instance: ``instance`` or ``instance_id``. ``rows``: dataset rows by which an id
-    names an instance. ``policy_urls``: default: the workers behind rLLM's gateway, because the gateway's answers have no token ids.
+    rLLM's ``agent_flow``. The metadata of a task names the instance by ``instance`` or ``instance_id``. ``rows``: dataset rows in which
+    ``instance_id`` names one. ``policy_urls``: default: the workers behind rLLM's gateway, because the gateway's answers have no token ids.
     ``overlong``: ``mask`` or ``keep``. ``settings``: those of :meth:`swefarm.Farm.run` if ``source`` is a farm. The episode of an
-    unjudged rollout has no trajectory, so it is in no group.
+    unjudged rollout has no trajectory, so no group includes the episode.
     """
 
     name = "swefarm"
@@ -74,7 +74,7 @@ class FarmFlow:
 
 
 class FarmEvaluator:
-    """rLLM's ``evaluator``: the farm's reward. An episode without a trajectory is not correct, and has no reward to write."""
+    """rLLM's ``evaluator``. Returns the farm's reward. An episode without a trajectory is not correct and gets the reward 0."""
 
     def __init__(self, solved: float = 1.0) -> None:
         self.solved = solved
