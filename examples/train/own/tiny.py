@@ -85,7 +85,7 @@ def learn_form(model, tokenizer, seed, steps=400, batch=16):
     """
     draw = random.Random(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.0)
-    # The rate falls, so that the last demonstrations do not decide the mean reward before training.
+    # The learning rate decays, so the last batches do not dominate the mean reward before training.
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, total_iters=steps)
     model.train()
     for _ in range(steps):

@@ -1,4 +1,4 @@
-"""One rollout that a trainer requests and waits for. The client repeats the request with one id until the answer contains the sample."""
+"""Plays one rollout that a trainer waits for. The client repeats the request with one id until the answer contains the sample."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from .wire import sample_of
 
 #: A row of a dataset, or the id of an instance in the gateway's dataset.
 Row = Union[Mapping[str, Any], str]
-#: Statuses of refusals that only a change of the request or of the configuration can end. The client raises them at once.
+#: HTTP statuses that a retry cannot change, because the request or the configuration is wrong. The client raises FarmRefusal at once.
 CONFIGURATION = (400, 401, 403, 404, 409, 413, 415, 422)
-#: Pause in seconds during which the farm forgets the id of a cancelled rollout.
+#: Seconds before a retry with the id of a cancelled rollout. Meanwhile the farm forgets the id.
 AGAIN_S = 0.5
-#: Refusals of a rollout that has ended: its stored trajectory is missing or broken.
+#: Codes of refusals for an ended rollout whose stored trajectory is missing or broken.
 GONE = ("artifact_missing", "bad_artifact_locator", "bad_artifact", "artifact_version")
 
 
 class Call(Pending):
     """
-    A rollout of the run ``name`` with its settings; options as in :meth:`swefarm.Run.rollout`. Every try sends the same body, so all tries
-    are one rollout.
+    A rollout of the run ``name`` with its settings; options as in :meth:`swefarm.Run.rollout`. Every retry sends the same body, so the farm
+    plays one rollout.
     """
 
     def __init__(
@@ -74,8 +74,8 @@ class Call(Pending):
 
     def play(self) -> Sample:
         """
-        Blocks until the sample arrives, with or without a reward. An interrupt cancels the rollout. Raises FarmRefusal for a request that
-        the farm refuses.
+        Requests the rollout and returns its sample, with or without a reward. An interrupt cancels the rollout. Raises FarmRefusal for a
+        wrong request or configuration.
         """
         if not self.enter(self._owner):
             return self._lost("cancelled", "the process ends")
@@ -91,7 +91,7 @@ class Call(Pending):
     def _play(self) -> Sample:
         again = 3
         while True:
-            # Set before the check of the cancellation, which :meth:`cancel` sets before it reads this.
+            # This thread sets `asked` before it reads `stopped`. :meth:`cancel` sets `stopped` before it reads `asked`.
             asked, self.asked = self.asked, True
             if self.stopped.is_set():
                 self.asked = asked
@@ -116,7 +116,7 @@ class Call(Pending):
                 if error.status in CONFIGURATION:
                     raise
                 return self._lost(error.code, str(error))
-            # An earlier caller cancelled the rollout of this id. The farm forgets it with this answer.
+            # An earlier caller cancelled the rollout of this id. The farm forgets the id after this answer.
             if again and not self.id and answer["status"] == "done" and answer["result"]["outcome"] == "cancelled":
                 again -= 1
                 self.stopped.wait(AGAIN_S)
@@ -139,7 +139,7 @@ class Call(Pending):
         return str(self.farm.once("POST", "/v1/rollouts", self._request(), answer_s)["rollout_id"])
 
     def cancel(self) -> None:
-        """Never raises, because the farm also cancels a rollout that no client requests."""
+        """Cancels the rollout. Never raises, because the farm also cancels a rollout that no client requests."""
         self.stopped.set()
         cancel([self])
 

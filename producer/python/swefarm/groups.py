@@ -1,6 +1,6 @@
 """
-The groups of one run as they complete. Leaving the loop cancels the run; if the process dies, the farm cancels the run at the end of its
-lease.
+Iterates over the groups of one run as they complete. Leaving the loop cancels the run. If the process dies, the farm cancels the run
+when its lease expires.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ logger = logging.getLogger(__name__)
 
 #: Longest wait of one call for a group, in seconds.
 WAIT_S = 30.0
-#: Longest wait of such a call while the progress is shown. The client counts the ended rollouts between two calls.
+#: The same while the progress is shown: the client fetches the number of ended rollouts between two calls.
 SHOWN_S = 5.0
-#: Seconds between the end of a loop and the cancellation of a run with a key. An exception that ends the whole `with` within this time
-#: leaves the run to a restarted process.
+#: Seconds between the end of a loop and the cancellation of a run with a key. If an exception ends the whole `with` within this time, the
+#: client does not cancel the run, and a restarted process continues it.
 LEAVE_S = 1.0
 
 
@@ -41,7 +41,7 @@ class Group:
     instance_id: str
     end: str
     samples: tuple[Sample, ...]
-    #: ``after=`` of :meth:`swefarm.Run.groups` continues after this group.
+    #: Value of ``after=`` of :meth:`swefarm.Run.groups` to continue after this group.
     cursor: str = ""
     run_id: str = ""
 
@@ -95,7 +95,7 @@ class Groups:
         self._owner = threading.current_thread()
         try:
             group = self._next()
-        except BaseException:  # In a notebook, the traceback of an interrupt references this object.
+        except BaseException:  # A notebook's traceback references this object, which delays __del__.
             self._leave()
             raise
         if group is None:
@@ -118,7 +118,7 @@ class Groups:
         return self._deliver(group)
 
     def _deliver(self, group: Group) -> Group:
-        # An interrupted step changes none of these, so that the next step reads the same group.
+        # An interrupted step changes none of these attributes, so the next step reads the same group.
         self.cursor = group.cursor
         self._at = self.cursor.rpartition(".")[2]
         if group.instance_id in self._waiting:
@@ -138,7 +138,7 @@ class Groups:
 
     def _leave(self) -> None:
         playing = getattr(self, "_playing", None)
-        # Before Python 3.12, a thread that starts while the interpreter is deleted blocks it for ever. Later versions raise RuntimeError.
+        # Before Python 3.12, a thread that starts during finalization blocks the interpreter for ever. Later versions raise RuntimeError.
         if playing is not None and playing.open and not sys.is_finalizing():
             timer = threading.Timer(LEAVE_S if playing.resumable else 0, playing.end)
             timer.daemon = True
@@ -186,7 +186,7 @@ class Groups:
         self._count, self._rollouts = len(self._waiting), int(submitted["rollouts"])
 
     def _continue(self, at: str = "0") -> bool:
-        """Plays the groups that an expired lease cancelled, in another run. Returns False if there are none."""
+        """Plays the groups that an expired lease cancelled, in another run. Returns False if no group was cancelled."""
         cancelled: set[str] = set()
         seen, done = "0", not self._lapsed
         while not done:
@@ -245,7 +245,7 @@ class Groups:
         return Group(name, instance, str(found["end"]), tuple(samples), cursor, str(self.run_id))
 
     def _sample_of(self, result: Mapping[str, Any], group: str, away: list[FarmError]) -> Sample:
-        """Appends to ``away`` the error of an unreachable farm, so that a group waits for the farm only once."""
+        """Fetches a sample. Appends the error of an unreachable farm to ``away``, so that a group waits for the farm only once."""
         known = {
             **{"group": group, "index": result["rollout_index"], "rollout_id": result["rollout_id"]},
             **{"instance_id": result["instance_id"], "exit_status": result["exit_status"] or "", "result": result},
@@ -269,7 +269,10 @@ class Groups:
         return sample_of(body, group, lines=self.lines, needs_tokens=self.needs_tokens)
 
     def _lost(self, error: Optional[FarmError]) -> Optional[Group]:
-        """Returns a group without rewards for each outstanding group of a farm that was unreachable for longer than its patience."""
+        """
+        Returns the next outstanding group, without rewards, after the farm was unreachable for longer than ``patience``. Returns None after
+        the last group. Raises ``error`` if the client does not know the outstanding groups.
+        """
         if error is not None:
             if not self._known:
                 raise error

@@ -1,4 +1,4 @@
-"""A submitted run: its lease while the process lives, and its cancellation."""
+"""Submits a run, renews its lease while the process lives, and cancels it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .pending import Pending, cancel
 
 class Playing(Pending):
     """
-    A run, whose lease is renewed under the name ``session_id``. When the process ends, a run with a key is left to a successor, and any
-    other run is cancelled.
+    A run whose lease is renewed under the name ``session_id``. Process exit cancels a run without a key. Another process may continue a
+    run with a key.
     """
 
     def __init__(
@@ -25,13 +25,13 @@ class Playing(Pending):
         self._owner, self._hearts = owner, hearts
 
     def submit(self) -> Any:
-        """Returns the farm's answer. Raises FarmRefusal, FarmError."""
+        """Submits the run and returns the farm's answer. Raises FarmRefusal, FarmError."""
         try:
             if not self.enter(self._owner):
                 raise FarmError("the process ends, so its threads begin no runs")
             self.asked = True
             submitted = self.farm.call("POST", "/v1/runs", self._submission, headers=self._headers, stop=self.stopped)
-        except Exception:  # The farm has no such run, or cancels it at the end of its lease.
+        except Exception:  # The farm has no such run, or cancels the run when its lease expires.
             self.close()
             raise
         self.named(str(submitted["run_id"]))
@@ -48,7 +48,7 @@ class Playing(Pending):
                 self._hearts.keep(self)
 
     def end(self, cancels: bool = True) -> None:
-        """Ends the lease, and cancels the rollouts without result. Never raises: the expired lease cancels what this call could not."""
+        """Ends the lease, and cancels the open rollouts. Never raises: when the lease expires, the farm cancels the remaining rollouts."""
         if cancels:
             cancel([self])
         elif self.open:

@@ -9,7 +9,7 @@ import base64
 import math
 from array import array
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Iterable, Literal, Mapping, Optional, Sequence, TypeVar, Union
 
 if TYPE_CHECKING:
     from .farm import Farm
@@ -40,6 +40,11 @@ class Turn:
     def __post_init__(self) -> None:
         if not (isinstance(self.log_probs, array) and self.log_probs.typecode == "f"):
             object.__setattr__(self, "log_probs", array("f", self.log_probs))
+
+    @property
+    def stop_reason(self) -> Literal["length", "stop"]:
+        """``length`` if a token limit ended the answer, else ``stop``."""
+        return "length" if self.finish_reason == "length" else "stop"
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ class Sampling:
 
     def settings(self) -> dict[str, Any]:
         """Returns the keys of ``policy.sampling`` of a run."""
-        given = {**asdict(self), "stop": list(self.stop)}
-        return {key: value for key, value in given.items() if value is not None and value != []}
+        given = {**asdict(self), "stop": list(self.stop) or None}
+        return {key: value for key, value in given.items() if value is not None}
 
 
 def rows_of(rows: "Optional[Sequence[Any]]") -> Optional[list[Any]]:

@@ -9,7 +9,7 @@ import unittest
 from dataclasses import dataclass
 from typing import Any, Callable, Optional, Sequence
 
-from scriptedfarm import FAULTS, MARKS, ScriptedFarm
+from scriptedfarm import FAULTS, MARKS, PROMPT, ScriptedFarm
 
 INSTANCES = ("a__b-1", "c__d-2")
 N = 4
@@ -65,6 +65,9 @@ def _require_each_once(test: unittest.TestCase, farm: ScriptedFarm, trained: Seq
         seen.append(played.mark)
         test.assertIsNotNone(played.reward, "an unjudged sample has no trained token")
         test.assertEqual(one.tokens, played.sampled, "the tokens as they were sampled")
+        start = list(one.mask).index(1)
+        test.assertIn(list(one.response[:start]), ([], list(PROMPT)), "the prompt once, or none")
+        test.assertEqual(list(one.response[start : start + len(played.tokens)]), played.tokens, "the tokens between the turns")
         given = [value for value, sampled in zip(one.log_probs, one.mask) if sampled]
         test.assertEqual([round(float(value), 6) for value in given], played.log_probs)
         test.assertAlmostEqual(one.advantage, _expected(farm, played, std), delta=1e-3, msg="trainers add an epsilon")

@@ -200,7 +200,7 @@ class AllFailed(Exception):
 
 
 class Placed:
-    """An object whose attributes are given by place or by name."""
+    """An object that takes its attributes positionally or by keyword."""
 
     names: "tuple[str, ...]" = ()
 

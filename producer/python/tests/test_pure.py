@@ -1,8 +1,9 @@
 import asyncio
 import unittest
 
-from swefarm import UNJUDGED, Segment, Turn
+from swefarm import UNJUDGED, Sample, Segment, Turn
 from swefarm.trainers.baseline import group_advantages, is_judged
+from swefarm.trainers.batch import sampling_of, turns_of
 from swefarm.trainers.verl.dryrun import check_structure, find_patch, open_dry_session
 from swefarm.trainers.verl.row import spilled
 from swefarm.trainers.verl.session import SessionOver
@@ -20,6 +21,16 @@ class LineTest(unittest.TestCase):
     def test_a_sequence_that_is_too_long_loses_whole_turns(self):
         self.assertEqual(list(spilled(self.LINE, 2, 5).response_ids), [3, 4, 9, 7])
         self.assertIsNone(spilled(self.LINE, 2, 3))
+
+
+class BatchTest(unittest.TestCase):
+    def test_settings_without_a_value_are_not_sent(self):
+        self.assertEqual(sampling_of({"temperature": 0.0, "top_k": 0, "stop": [], "seed": None, "n": 1}), {"temperature": 0.0, "top_k": -1})
+
+    def test_the_prompt_of_a_turn_has_all_tokens_before_it(self):
+        sample = Sample((1, 2), (7, 3, 8, 6), (Turn(0, 1, [-0.5]), Turn(2, 3, [-0.25])), reward=1.0)
+        found = [(prompt, ids, log_probs) for prompt, ids, log_probs, _ in turns_of(sample)]
+        self.assertEqual(found, [([1, 2], [7], [-0.5]), ([1, 2, 7, 3], [8], [-0.25])])
 
 
 class BaselineTest(unittest.TestCase):

@@ -1,6 +1,7 @@
 """
-swefarm.trainers.rllm inside rLLM's own AgentFlowEngine, grouping, filter of groups and GRPO. rLLM is in no package index: usage:
-check_rllm.py CHECKOUT (of rllm-org/rllm). Its gateway is a stand-in with the routes that the engine and the flow use. CPU, no engine.
+swefarm.trainers.rllm inside rLLM's own AgentFlowEngine, grouping, filter of groups and GRPO. rLLM is in no package index, so pass a
+checkout of rllm-org/rllm. The gateway is a stand-in with the routes that the engine and the flow use. CPU, no engine.
+usage: check_rllm.py CHECKOUT
 """
 
 from __future__ import annotations

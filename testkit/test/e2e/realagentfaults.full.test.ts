@@ -28,7 +28,7 @@ const FAULTS: [string, FaultRuleInput, number][] = [
   ['silence', { kind: 'silence', times: 1 }, 1],
 ];
 const FURTHER = FAULTS.reduce((sum, [, , requests]) => sum + requests, 0);
-/** The cut answer and the aborted answer: the rest is sampled after the part that arrived. */
+/** Number of answers that arrive in part (cut, aborted). The policy samples the rest later. */
 const PARTS = 2;
 /** Longer than an answer takes on a busy machine. */
 const SILENCE_SECONDS = '25';

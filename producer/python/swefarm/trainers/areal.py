@@ -14,21 +14,19 @@ from areal.api import RolloutWorkflow  # type: ignore[import-not-found]
 
 from ..run import Run
 from ..sample import Sample, judged_advantages
-from .batch import is_overlong, row_in, rows_in, run_of_process, sampling_of
+from .batch import fitted_group, is_overlong, row_in, rows_in, run_of_process, sampling_of
 
-#: Names of AReaL's generation settings, by the farm's.
+#: The farm's name of each of AReaL's generation settings.
 SAMPLED = {"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "max_new_tokens": "max_tokens", "stop": "stop"}
 
 
 class FarmWorkflow(RolloutWorkflow):
     """
-    Plays ``n`` rollouts of the row that ``data`` names (``instance`` or ``instance_id``), and returns a sequence for each judged one,
-    with its advantage as the reward. AReaL normalises rewards in slices of a fixed size, so a group with an unjudged sample would
-    shift those behind it: set ``gconfig.n_samples=1`` and ``actor.reward_norm=null``. ``gconfig``: AReaL's generation settings.
-    ``run``: a run or its name, by default one that no other process has. ``rows``: file of dataset rows, one JSON object per line, of
-    which ``instance_id`` names one. ``policy_urls``: default: AReaL's servers. ``model``: name of the policy there. ``overlong``:
-    ``mask`` or ``keep``. ``std``: divide by the deviation. ``settings``: those of :meth:`swefarm.Farm.run`. AReaL makes a workflow for
-    each row, in processes to which it sends these arguments.
+    Plays ``n`` rollouts of the row that ``data`` names (``instance`` or ``instance_id``). Requires ``gconfig.n_samples=1`` and
+    ``actor.reward_norm=null``. ``gconfig``: AReaL's generation settings. ``run``: a run or its name; default: a run unique to this process.
+    ``rows``: file of dataset rows, one JSON object per line. ``policy_urls``: default: AReaL's servers. ``model``: name of the policy at
+    these servers. ``overlong``: ``mask`` or ``keep``. ``std``: divide advantages by the standard deviation. ``settings``: those of
+    :meth:`swefarm.Farm.run`. AReaL constructs a workflow for each row, and sends these arguments to other processes.
     """
 
     def __init__(
@@ -53,14 +51,14 @@ class FarmWorkflow(RolloutWorkflow):
         given = {ours: getattr(gconfig, theirs, None) for theirs, ours in SAMPLED.items()}
         # AReaL writes 100 million for all tokens.
         given["top_k"] = -1 if (given["top_k"] or 0) >= 10**8 else given["top_k"]
-        self.sampling = sampling_of({name: value for name, value in given.items() if value != []})
+        self.sampling = sampling_of(given)
 
     async def arun_episode(self, engine: Any, data: Mapping[str, Any]) -> Optional[dict[str, Any]]:
-        """Returns AReaL's tensors of the group's judged samples. None, for AReaL to draw another row: fewer than two are judged."""
+        """Returns the tensors of the judged samples. Returns None, so that AReaL draws another row, if fewer than two are judged."""
         version = int(engine.get_version())
         row, key = row_in(data, self.rows), uuid.uuid4().hex
         common = {"group": key, "model": self.model, "version": str(version), "sampling": self.sampling}
-        # Servers of AReaL may come and go, so every group asks for their addresses anew.
+        # AReaL may replace its servers during training, so every group reads the addresses again.
         common.update(policy_urls=self.policy_urls or [f"http://{address}/v1" for address in engine.addresses])
         played = await asyncio.gather(
             *(
@@ -68,9 +66,8 @@ class FarmWorkflow(RolloutWorkflow):
                 for at in range(self.n)
             )
         )
-        samples = [one.fit(self.max_prompt, self.max_response, self.overlong) or one for one in played]
+        samples, judged = fitted_group(played, self.max_prompt, self.max_response, self.overlong)
         _log(samples)
-        judged = [one for one in samples if one.judged and one.turns]
         if len(judged) < 2:
             return None
         return _tensors(judged, judged_advantages(judged, std=self.std), version)
@@ -82,9 +79,9 @@ def _tensors(samples: Sequence[Sample], advantages: Sequence[float], version: in
 
     made = []
     for sample, advantage in zip(samples, advantages):
-        # AReaL puts the reward at the last token and drops it there unless this token was sampled.
+        # AReaL assigns the reward to the last token, and ignores the reward if this token was not sampled.
         sample = sample.up_to(sample.turns[-1].stop)
-        told = [0] * len(sample.prompt_ids)
+        zeros = [0] * len(sample.prompt_ids)
         versions = [version] * len(sample.response_ids)
         for span in sample.spans:
             if span.version.isdecimal():
@@ -92,10 +89,10 @@ def _tensors(samples: Sequence[Sample], advantages: Sequence[float], version: in
         versions = [one if sampled else -1 for one, sampled in zip(versions, sample.mask)]
         sequence = {
             "input_ids": torch.tensor([*sample.prompt_ids, *sample.response_ids], dtype=torch.int32),
-            "loss_mask": torch.tensor([*told, *sample.mask], dtype=torch.int32),
-            "logprobs": torch.tensor([*told, *sample.log_probs], dtype=torch.float32),
-            "versions": torch.tensor([-1 for _ in told] + versions, dtype=torch.int32),
-            "attention_mask": torch.ones(len(told) + len(versions), dtype=torch.bool),
+            "loss_mask": torch.tensor([*zeros, *sample.mask], dtype=torch.int32),
+            "logprobs": torch.tensor([*zeros, *sample.log_probs], dtype=torch.float32),
+            "versions": torch.tensor([-1 for _ in zeros] + versions, dtype=torch.int32),
+            "attention_mask": torch.ones(len(zeros) + len(versions), dtype=torch.bool),
             "rewards": torch.tensor(advantage, dtype=torch.float32),
         }
         made.append({name: tensor.unsqueeze(0) for name, tensor in sequence.items()})
@@ -104,7 +101,7 @@ def _tensors(samples: Sequence[Sample], advantages: Sequence[float], version: in
 
 
 def _log(samples: Sequence[Sample]) -> None:
-    """Reports rewards to AReaL's statistics, because the tensors have advantages instead."""
+    """Reports rewards to AReaL's statistics, because the tensors contain advantages as rewards."""
     from areal import workflow_context  # type: ignore[import-not-found]
     from areal.utils import stats_tracker  # type: ignore[import-not-found]
 

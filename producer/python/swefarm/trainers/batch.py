@@ -1,4 +1,4 @@
-"""Code that the adapters share: rollouts of a whole batch, and samples for trainers that take one sequence of every rollout."""
+"""Code that the adapters share: dataset rows, runs, sampling settings, rollouts of a batch, and samples in a trainer's lengths."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Sampling settings of a rollout, by the farm's names. A server takes missing settings from the model's generation_config.json.
+#: Sampling settings of a rollout, by the farm's names. A server reads missing settings from the model's generation_config.json.
 SAMPLING = (
     *("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty"),
     *("stop", "seed", "max_tokens"),
@@ -29,8 +29,8 @@ SAMPLING = (
 
 def run_of(source: "Union[Farm, Run]", name: str, **settings: Any) -> "Run":
     """
-    Returns ``source`` if it is a run, else a new run of this farm with a unique name. A trainer that is killed and resumed gets the
-    samples of its first process again only with a run of a fixed name.
+    Returns ``source`` if it is a run, else a new run of this farm with a unique name. A resumed trainer gets the samples of its first
+    process again only if the run has a fixed name.
     """
     if isinstance(source, Farm):
         return source.run(f"{name}-{uuid.uuid4().hex[:12]}", **settings)
@@ -51,7 +51,7 @@ def rows_by_id(rows: Optional[Iterable[Mapping[str, Any]]]) -> dict[str, Mapping
 
 @functools.lru_cache(maxsize=4)
 def rows_in(path: str) -> dict[str, Mapping[str, Any]]:
-    """Returns the dataset rows of a file by ``instance_id``; it has one JSON object per line. Raises OSError and ValueError."""
+    """Returns the dataset rows of a file by ``instance_id``. The file has one JSON object per line. Raises OSError and ValueError."""
     with open(path, encoding="utf-8") as lines:
         return rows_by_id(json.loads(line) for line in lines if line.strip())
 
@@ -59,7 +59,7 @@ def rows_in(path: str) -> dict[str, Mapping[str, Any]]:
 @functools.lru_cache(maxsize=None)
 def run_of_process(prefix: str, name: Optional[str], settings: str = "{}") -> "Run":
     """
-    Returns the run ``name`` of the environment's farm, or without a name one that no other process has; the same at every call.
+    Returns the run ``name`` of the environment's farm; without a name, a run unique to this process. Every call returns the same run.
     ``settings``: those of :meth:`swefarm.Farm.run` as JSON.
     """
     return Farm().run(name or f"{prefix}-{uuid.uuid4().hex[:12]}", **json.loads(settings))
@@ -67,8 +67,8 @@ def run_of_process(prefix: str, name: Optional[str], settings: str = "{}") -> "R
 
 def row_in(columns: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]]) -> "Union[Mapping[str, Any], str]":
     """
-    Returns the dataset row that a trainer's columns name: ``instance``, a row or its JSON text, or ``instance_id``, the name of one of
-    ``rows``. Without rows it returns the id, which names an instance of the gateway's dataset. Raises ValueError.
+    Returns the dataset row that a trainer's columns name. ``instance`` is a row or its JSON text; ``instance_id`` is the id of one of
+    ``rows``. Without rows, this function returns the id, which names an instance of the gateway's dataset. Raises ValueError.
     """
     given = columns.get("instance")
     if given:
@@ -83,8 +83,8 @@ def row_in(columns: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]]) ->
 
 
 def sampling_of(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings of SAMPLING that a trainer gives. Where a trainer writes 0 for all tokens, the farm's ``top_k`` is -1."""
-    given = {name: params[name] for name in SAMPLING if params.get(name) is not None}
+    """Returns the settings of SAMPLING that are neither None nor an empty list. A ``top_k`` of 0 becomes -1: all tokens."""
+    given = {name: params[name] for name in SAMPLING if params.get(name) not in (None, [])}
     if given.get("top_k") == 0:
         given["top_k"] = -1
     return given
@@ -92,8 +92,8 @@ def sampling_of(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def play(run: "Run", rollouts: Sequence[Mapping[str, Any]]) -> list[Sample]:
     """
-    Returns the samples of concurrent rollouts in their order. ``rollouts``: arguments of :meth:`swefarm.Run.rollout`, whose errors this
-    function raises. An interrupt cancels all rollouts.
+    Plays rollouts concurrently, and returns the samples in the same order. ``rollouts``: arguments of :meth:`swefarm.Run.rollout`, whose
+    errors this function raises. An interrupt cancels all rollouts.
     """
 
     async def together() -> list[Sample]:
@@ -104,8 +104,8 @@ def play(run: "Run", rollouts: Sequence[Mapping[str, Any]]) -> list[Sample]:
 
 def in_own_loop(work: Coroutine[Any, Any, T]) -> T:
     """
-    Runs a coroutine to its end. Works also in a thread whose event loop already runs, such as a notebook's. An interrupt cancels the
-    coroutine.
+    Runs a coroutine and returns its result, even in a thread whose event loop already runs, such as a notebook's. An interrupt cancels
+    the coroutine.
     """
     try:
         asyncio.get_running_loop()
@@ -123,22 +123,22 @@ def in_own_loop(work: Coroutine[Any, Any, T]) -> T:
         except BaseException as error:
             ended.set_exception(error)
 
-    # A daemon, so that the end of the process does not wait for the thread.
+    # A daemon thread does not delay process exit.
     threading.Thread(target=drive, name="swefarm-loop", daemon=True).start()
     try:
         return ended.result()
     except BaseException:
         if not ended.done():
             running, task = loop.result()
-            with contextlib.suppress(RuntimeError):  # The loop has ended since.
+            with contextlib.suppress(RuntimeError):  # The loop has closed.
                 running.call_soon_threadsafe(task.cancel)
         raise
 
 
 def fitted(sample: Sample, max_prompt: int, max_response: int, overlong: str, token: int) -> Sample:
     """
-    Returns the sample within the trainer's lengths, with at least one token in prompt and response: an empty one gets ``token``. A sample
-    without any token to train on has no reward: it would change the mean of its group and train nothing.
+    Returns the sample within the trainer's lengths. An empty prompt or response becomes ``token``. A sample without sampled tokens loses
+    its reward, because the reward would change the mean of its group and train nothing. Raises ValueError if ``overlong`` drops the sample.
     """
     fit = sample.fit(max_prompt, max_response, overlong)
     if fit is None:
@@ -150,13 +150,17 @@ def fitted(sample: Sample, max_prompt: int, max_response: int, overlong: str, to
     return fit if fit.prompt_ids else replace(fit, prompt_ids=[token])
 
 
+def fitted_group(samples: Sequence[Sample], max_prompt: int, max_response: int, overlong: str) -> tuple[list[Sample], list[Sample]]:
+    """Returns the samples within the trainer's lengths, and those of them that are judged and have sampled tokens."""
+    fits = [sample.fit(max_prompt, max_response, overlong) or sample for sample in samples]
+    return fits, [fit for fit in fits if fit.judged and fit.turns]
+
+
 def turns_of(sample: Sample) -> "Iterator[tuple[list[int], list[int], list[float], Turn]]":
-    """Yields for each turn the tokens that it was told since the one before, and the ids and log-probabilities that it sampled."""
-    told, end = list(sample.prompt_ids), 0
+    """Yields for each turn all tokens before it, the sampled ids, their log-probabilities, and the turn."""
     for turn in sample.turns:
-        told.extend(sample.response_ids[end : turn.start])
-        yield told, list(sample.response_ids[turn.start : turn.stop]), list(turn.log_probs), turn
-        told, end = [], turn.stop
+        prompt = [*sample.prompt_ids, *sample.response_ids[: turn.start]]
+        yield prompt, list(sample.response_ids[turn.start : turn.stop]), list(turn.log_probs), turn
 
 
 def is_overlong(sample: Sample) -> bool:
@@ -171,8 +175,8 @@ def why_unjudged(sample: Sample) -> str:
 
 def versions_of(sample: Sample, asked: Optional[int] = None) -> Optional[tuple[int, int]]:
     """
-    Returns the oldest and the newest policy version that sampled if the farm names versions by numbers, else ``asked`` twice if it is
-    given.
+    Returns the oldest and the newest policy version of the sample. If a version is missing or not a number, returns ``asked`` twice, or
+    None without ``asked``.
     """
     names = [span.version for span in sample.spans]
     if names and all(name.isdecimal() for name in names):
@@ -182,6 +186,6 @@ def versions_of(sample: Sample, asked: Optional[int] = None) -> Optional[tuple[i
 
 
 def ends_token(tokenizer: Any) -> int:
-    """Returns a token for sequences without tokens: the tokenizer's end of text, its padding, or 0."""
+    """Returns a token for empty sequences: the tokenizer's end-of-text token, its padding token, or 0."""
     tokens = (getattr(tokenizer, name, None) for name in ("eos_token_id", "pad_token_id"))
     return next((int(token) for token in tokens if token is not None), 0)

@@ -13,12 +13,12 @@ from typing import Any, Callable, Optional
 from ..run import Run
 from ..sample import Sample
 from ..shim import PolicyShim
-from .batch import ends_token, fitted, is_overlong, row_in, rows_in, run_of_process, sampling_of
+from .batch import SAMPLING, ends_token, fitted, is_overlong, row_in, rows_in, run_of_process, sampling_of
 
-#: Keys of a request of the farm that are names of vLLM's SamplingParams too.
+#: Keys of the farm's requests that vLLM's SamplingParams has too.
 PASSED = (
-    *("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "max_tokens", "min_tokens"),
-    *("stop", "stop_token_ids", "include_stop_str_in_output", "skip_special_tokens", "spaces_between_special_tokens", "ignore_eos", "seed"),
+    *(*SAMPLING, "min_tokens", "stop_token_ids", "ignore_eos"),
+    *("include_stop_str_in_output", "skip_special_tokens", "spaces_between_special_tokens"),
 )
 
 
@@ -32,10 +32,9 @@ def executor(
     **settings: Any,
 ) -> Any:
     """
-    Returns the class ``AgentExecutor``. ``rows``: file of dataset rows, one JSON object per line, by whose ids the column of labels names
-    instances; without it the farm's dataset has them. ``host``: address of this node at which the farm's workers reach the policy.
-    ``run``: name of the run, by default one that no other process has. ``overlong``: ``mask`` or ``keep``. ``settings``: those of
-    :meth:`swefarm.Farm.run`.
+    Returns the class ``AgentExecutor``. The column of labels has the ``instance_id``. ``rows``: file of dataset rows, one JSON object per
+    line; default: the gateway's dataset. ``host``: address of this node at which the farm's workers reach the policy. ``run``: name of the
+    run; default: a name unique to this process. ``overlong``: ``mask`` or ``keep``. ``settings``: those of :meth:`swefarm.Farm.run`.
     """
     from openrlhf.utils.agent import AgentExecutorBase  # type: ignore[import-not-found]
 
@@ -49,7 +48,7 @@ def executor(
         async def execute(
             self, prompt: str, label: str, sampling_params: Any, max_length: int, hf_tokenizer: Any, llm_engine: Any, images: Any = None
         ) -> dict[str, Any]:
-            """Returns a sample. OpenRLHF calls this for all samples of a prompt at once, with the same ``sampling_params``."""
+            """Returns a sample. OpenRLHF calls this method for all samples of a prompt at once, with the same ``sampling_params``."""
             row = row_in({"instance_id": label}, self.rows)
             if self.shim is None:
                 loop = asyncio.get_running_loop()
@@ -58,7 +57,7 @@ def executor(
             key = (id(sampling_params), prompt, label)
             group = self.groups.setdefault(key, _Group())
             index, group.size = group.size, group.size + 1
-            await asyncio.sleep(0)  # The siblings are tasks that the loop has scheduled already.
+            await asyncio.sleep(0)  # The event loop has already scheduled the other samples of the prompt, so they join the group.
             if group.played is None:
                 del self.groups[key]
                 group.played = asyncio.ensure_future(group.play(self.run, row, self.shim.url, sampling_params, max_length))
@@ -72,21 +71,23 @@ def executor(
 
 
 class _Group:
-    """The samples of one prompt: OpenRLHF computes its baseline over exactly these."""
+    """The samples of one prompt. OpenRLHF computes the baseline over this group."""
 
     def __init__(self) -> None:
         self.size = 0
         self.played: "Optional[asyncio.Future[list[Sample]]]" = None
 
     async def play(self, run: Run, row: Any, url: str, sampling_params: Any, max_length: int) -> list[Sample]:
-        given = {name: getattr(sampling_params, name, None) for name in PASSED}
-        asked = sampling_of({name: value for name, value in given.items() if value != []})
+        asked = sampling_of({name: getattr(sampling_params, name, None) for name in SAMPLING})
         own = {"policy_urls": [url], "model": "policy", "sampling": asked, "max_response_tokens": max_length}
         return list(await asyncio.gather(*(run.rollout(row, index=at, **own) for at in range(self.size))))
 
 
 def _response(samples: "list[Sample]", index: int, sampling_params: Any) -> dict[str, Any]:
-    """Returns OpenRLHF's fields. An unjudged sample has no action, and the mean of the judged ones as its reward: it moves no baseline."""
+    """
+    Returns OpenRLHF's fields. An unjudged sample has no action. Its reward is the mean of the judged rewards, so the sample does not change
+    the baseline.
+    """
     sample, start = samples[index], len(samples[index].prompt_ids)
     judged = [one.reward for one in samples if one.reward is not None]
     reward = sample.reward if sample.reward is not None else sum(judged) / len(judged) if judged else 0.0
@@ -104,7 +105,7 @@ def _response(samples: "list[Sample]", index: int, sampling_params: Any) -> dict
 def _sampler(llm_engine: Any, sampling_params: Any) -> Callable[[list[int], dict[str, Any]], Any]:
     async def generate(ids: list[int], params: dict[str, Any]) -> dict[str, Any]:
         known = {name: params[name] for name in PASSED if params.get(name) is not None}
-        # vLLM returns the log-probability of the sampled token beside the 0 likeliest.
+        # With logprobs=0, vLLM returns only the log-probability of the sampled token.
         output = (await llm_engine.generate(ids, type(sampling_params)(**known, logprobs=0))).outputs[0]
         tokens = list(output.token_ids)
         log_probs = [given[token].logprob for token, given in zip(tokens, output.logprobs)]

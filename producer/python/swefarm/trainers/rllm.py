@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Un
 
 from ..farm import Farm
 from ..sample import Sample
-from .batch import is_overlong, row_in, rows_by_id, run_of, sampling_of, turns_of, why_unjudged
+from .batch import fitted_group, is_overlong, row_in, rows_by_id, run_of, sampling_of, turns_of, why_unjudged
 
 if TYPE_CHECKING:
     from ..run import Run
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 class FarmFlow:
     """
-    rLLM's ``agent_flow``. A task's metadata names its instance: ``instance`` or ``instance_id``. ``rows``: dataset rows by which an id
-    names an instance. ``policy_urls``: default: the workers behind rLLM's gateway, because the gateway's answers have no token ids.
+    rLLM's ``agent_flow``. The metadata of a task names the instance by ``instance`` or ``instance_id``. ``rows``: dataset rows in which
+    ``instance_id`` names one. ``policy_urls``: default: the workers behind rLLM's gateway, because the gateway's answers have no token ids.
     ``overlong``: ``mask`` or ``keep``. ``settings``: those of :meth:`swefarm.Farm.run` if ``source`` is a farm. The episode of an
-    unjudged rollout has no trajectory, so it is in no group.
+    unjudged rollout has no trajectory, so no group includes the episode.
     """
 
     name = "swefarm"
@@ -60,10 +60,10 @@ class FarmFlow:
             sampling=sampling_of(config.sampling_params),
             max_response_tokens=self.max_response,
         )
-        sample = played.fit(self.max_prompt, self.max_response, self.overlong) or played
+        (sample,), judged = fitted_group([played], self.max_prompt, self.max_response, self.overlong)
         facts = {"rollout_id": sample.rollout_id, "exit_status": sample.exit_status, "why": why_unjudged(sample)}
         metrics = {"farm/judged": float(sample.judged), "farm/overlong": float(is_overlong(sample))}
-        if not sample.judged or not sample.turns:
+        if not judged:
             ended = TerminationReason.MAX_RESPONSE_LENGTH_EXCEEDED if is_overlong(sample) else TerminationReason.ERROR
             return Episode(task=task.metadata, termination_reason=ended, metrics=metrics, metadata=facts)
         steps = [Step(**step) for step in _steps(sample)]
@@ -74,7 +74,7 @@ class FarmFlow:
 
 
 class FarmEvaluator:
-    """rLLM's ``evaluator``: the farm's reward. An episode without a trajectory is not correct, and has no reward to write."""
+    """rLLM's ``evaluator``. Returns the farm's reward. An episode without a trajectory is not correct and gets the reward 0."""
 
     def __init__(self, solved: float = 1.0) -> None:
         self.solved = solved
@@ -88,13 +88,10 @@ class FarmEvaluator:
 
 def _steps(sample: Sample) -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = []
-    seen: list[int] = []
-    for told, ids, log_probs, turn in turns_of(sample):
-        seen += told
+    for prompt, ids, log_probs, turn in turns_of(sample):
         version = int(turn.version) if turn.version is not None and turn.version.isdecimal() else None
-        step = {"prompt_ids": list(seen), "response_ids": ids, "logprobs": log_probs, "weight_version": version}
+        step = {"prompt_ids": prompt, "response_ids": ids, "logprobs": log_probs, "weight_version": version}
         steps.append({**step, "done": turn is sample.turns[-1]})
-        seen += ids
     return steps
 
 

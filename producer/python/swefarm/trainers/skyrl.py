@@ -23,8 +23,8 @@ NO_REWARD = -UNJUDGED
 
 class FarmGenerator:
     """
-    A generator to return from ``get_generator`` of a BasePPOExp. ``client`` and ``tokenizer`` are that method's arguments. ``rows``:
-    dataset rows, which a column ``instance_id`` names; a column ``instance`` has a whole row instead. ``model``: name of the policy at
+    A generator to return from ``get_generator`` of a BasePPOExp. ``client`` and ``tokenizer`` are the arguments of ``get_generator``.
+    ``rows``: dataset rows; the column ``instance_id`` names one, or the column ``instance`` has the row. ``model``: name of the policy at
     SkyRL's endpoint. ``policy_urls``: default: SkyRL's endpoint. ``cache_salt``: send the version of the weights as vLLM's cache salt, for
     runs that do not reset the prefix cache. ``overlong``: ``mask`` or ``keep``. ``settings``: those of :meth:`swefarm.Farm.run` if
     ``source`` is a farm.
@@ -53,7 +53,7 @@ class FarmGenerator:
         self._calls: dict[str, int] = {}
 
     async def generate(self, input_batch: Mapping[str, Any], disable_tqdm: bool = False) -> dict[str, Any]:
-        """Returns SkyRL's GeneratorOutput: a row for each prompt, in the same order; an unjudged one has NO_REWARD and a mask of zeros."""
+        """Returns SkyRL's GeneratorOutput, with a row for each prompt in order. An unjudged sample has NO_REWARD and a mask of zeros."""
         ids, metadata = input_batch["trajectory_ids"], input_batch["batch_metadata"]
         step = f"{metadata.training_phase}-{metadata.global_step}"
         # Dynamic sampling calls the generator several times in a step. A resumed trainer makes the same calls, so they have the same ids.
@@ -121,7 +121,7 @@ def _metrics(samples: Sequence[Sample]) -> dict[str, float]:
 def grpo_judged(
     token_level_rewards: Any, response_mask: Any, index: Any, epsilon: float = 1e-6, grpo_norm_by_std: bool = True, **_: Any
 ) -> tuple[Any, Any]:
-    """SkyRL's grpo without the unjudged samples. Returns advantages and returns, both of shape (batch, response length)."""
+    """Returns SkyRL's GRPO advantages over the judged samples, twice: as advantages and as returns, of shape (batch, response length)."""
     scores = [float(score) for score in token_level_rewards.sum(-1).tolist()]
     judged = [is_judged(score, tokens) for score, tokens in zip(scores, response_mask.sum(-1).tolist())]
     values = group_advantages(scores, judged, [str(uid) for uid in index], epsilon, grpo_norm_by_std)

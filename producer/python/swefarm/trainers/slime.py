@@ -1,6 +1,6 @@
 """
 slime's hooks over a farm: ``--custom-generate-function-path swefarm.trainers.slime.generate``, ``--custom-reward-post-process-path
-swefarm.trainers.slime.post_process`` and, if wanted, ``--dynamic-sampling-filter-path swefarm.trainers.slime.mixed``. See
+swefarm.trainers.slime.post_process`` and optionally ``--dynamic-sampling-filter-path swefarm.trainers.slime.mixed``. See
 docs/trainers.md. The sources of slime's rules are slime/rollout/sglang_rollout.py and slime/ray/rollout.py of slime 0.3.1.
 """
 
@@ -20,7 +20,7 @@ from .batch import ends_token, fitted, is_overlong, row_in, sampling_of, why_unj
 if TYPE_CHECKING:
     from ..run import Run
 
-#: Seconds between two checks whether slime ended the step.
+#: Seconds between two checks whether slime has ended the step.
 ABORT_S = 0.5
 _runs: "dict[str, Run]" = {}
 _guard = threading.Lock()
@@ -53,7 +53,7 @@ async def generate(args: Any, sample: Any, sampling_params: Mapping[str, Any], e
             request_id=f"{kind}-{session if evaluation else sample.index}-{tries}",
             policy_urls=urls or [f"http://{args.sglang_router_ip}:{args.sglang_router_port}/v1"],
             model=getattr(args, "swefarm_model", None) or args.hf_checkpoint,
-            # slime's own requests have this header too: slime's router sends all requests of a session to one server.
+            # slime's own requests have the same header, by which slime's router sends all requests of a session to one server.
             headers={"X-SMG-Routing-Key": session} if getattr(args, "router_policy", None) == "consistent_hashing" else None,
             sampling=sampling_of(sampling_params),
             max_response_tokens=longest,
@@ -115,6 +115,6 @@ def _run(args: Any) -> "Run":
 
 
 def _is_aborted(args: Any) -> bool:
-    """Returns whether slime has enough samples for its step. slime then waits for every task, and cancels none."""
+    """Returns whether slime has enough samples for the step. slime then waits for every task, and cancels no task."""
     module: Optional[Any] = sys.modules.get("slime.rollout.sglang_rollout")
     return module is not None and bool(module.GenerateState(args).aborted)

@@ -19,14 +19,14 @@ from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset, RolloutError, T
 from ..farm import Farm
 from ..sample import Sample
 from ..shim import PolicyShim
-from .batch import is_overlong, rows_by_id, run_of, turns_of, why_unjudged
+from .batch import fitted_group, is_overlong, rows_by_id, run_of, turns_of, why_unjudged
 
 if TYPE_CHECKING:
     from ..run import Run
 
 
 class FarmGroupBuilder(EnvGroupBuilder):
-    """``n`` rollouts of one dataset row. The cookbook repeats a group that is too old for its trainer; a repeated one is played anew."""
+    """``n`` rollouts of one dataset row. If the cookbook repeats a group that is too old, the farm plays new rollouts."""
 
     def __init__(self, row: Mapping[str, Any], n: int, key: str) -> None:
         self.row, self.n, self.key, self.tries = row, n, key, 0
@@ -35,7 +35,7 @@ class FarmGroupBuilder(EnvGroupBuilder):
         raise TypeError("the farm has the environments: set rollout_error_tolerance to a FarmStrategy")
 
     async def compute_group_rewards(self, trajectory_group: Any, env_group: Sequence[Sample]) -> list[tuple[float, dict[str, float]]]:
-        """Returns the rewards of the judged samples, which the strategy gives as environments."""
+        """Returns the rewards of the judged samples, which the strategy returns as environments."""
         return [(float(one.reward or 0.0), {"overlong": float(is_overlong(one)), "turns": float(len(one.turns))}) for one in env_group]
 
     def logging_tags(self) -> list[str]:
@@ -44,8 +44,8 @@ class FarmGroupBuilder(EnvGroupBuilder):
 
 class FarmDataset(RLDataset):
     """
-    ``groups_per_batch`` rows for each batch, in their order and from the start again after the last; ``batches`` in all. With a fixed
-    ``key`` and a run of a fixed name, a resumed trainer gets the samples of its first process again; an evaluation must have none.
+    Returns ``groups_per_batch`` rows for each of ``batches`` batches, in order. The first row follows the last. With a fixed ``key`` and a
+    run of a fixed name, a resumed trainer gets the samples of its first process again. The dataset of an evaluation must have no ``key``.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class FarmDataset(RLDataset):
 
 class FarmStrategy(RolloutStrategy):
     """
-    Plays a group on the farm, with the sampling client that the cookbook hands out for it, behind one endpoint of this process.
-    ``tokenizer``: that of the model. ``host``, ``port``: address of this machine at which the farm's workers reach the endpoint; port 0:
-    a free one. ``max_prompt``, ``max_response``, ``overlong``: :meth:`swefarm.Sample.fit`. ``settings``: those of
-    :meth:`swefarm.Farm.run` if ``source`` is a farm. Unjudged samples are not in the group. The strategy cannot move to other processes.
+    Plays a group on the farm. One endpoint of this process serves the sampling clients of all groups. ``tokenizer``: the model's tokenizer.
+    ``host``, ``port``: address of this machine at which the farm's workers reach the endpoint; port 0: a free port. ``max_prompt``,
+    ``max_response``, ``overlong``: :meth:`swefarm.Sample.fit`. ``settings``: those of :meth:`swefarm.Farm.run` if ``source`` is a farm. The
+    group excludes unjudged samples. A strategy cannot be pickled or sent to another process.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class FarmStrategy(RolloutStrategy):
         self.shim = PolicyShim(self._generate, tokenizer, host=host, port=port, max_model_len=max_prompt + max_response)
 
     async def execute(self, env_group_builder: FarmGroupBuilder, policy: Any) -> Any:
-        """Returns the judged trajectories of the group. Raises AllTrajectoriesFailedError without any, which skips the group."""
+        """Returns the judged trajectories of the group. Raises AllTrajectoriesFailedError if none is judged, which skips the group."""
         session, tries = uuid.uuid4().hex, env_group_builder.tries
         env_group_builder.tries += 1
         self._policies[session] = policy
@@ -104,8 +104,7 @@ class FarmStrategy(RolloutStrategy):
             )
         finally:
             del self._policies[session]
-        samples = [one.fit(self.max_prompt, self.max_response, self.overlong) or one for one in played]
-        judged = [one for one in samples if one.judged and one.turns]
+        samples, judged = fitted_group(played, self.max_prompt, self.max_response, self.overlong)
         errors = [RolloutError(one.failure.cls if one.failure else "no_tokens", why_unjudged(one)) for one in samples if one not in judged]
         if not judged:
             raise AllTrajectoriesFailedError(f"{env_group_builder.key}: {errors[0].error_message}")
@@ -114,21 +113,19 @@ class FarmStrategy(RolloutStrategy):
     async def _generate(self, ids: list[int], params: dict[str, Any]) -> dict[str, Any]:
         policy = self._policies[params["session_id"]]
         known = {name: params[name] for name in ("temperature", "top_p", "top_k", "max_tokens", "seed") if params.get(name) is not None}
-        # For Tinker an empty list turns the end-of-text token off too.
+        # An empty list would also disable Tinker's end-of-text token.
         asked = SamplingParams(**known, stop=params.get("stop_token_ids") or params.get("stop") or None)
         result = await policy.sampling_client.sample(prompt=ModelInput.from_ints(ids), num_samples=1, sampling_params=asked)
-        said = result.sequences[0]
-        return {"token_ids": said.tokens, "log_probs": said.logprobs, "finish_reason": said.stop_reason}
+        answer = result.sequences[0]
+        return {"token_ids": answer.tokens, "log_probs": answer.logprobs, "finish_reason": answer.stop_reason}
 
 
 def _trajectory(sample: Sample) -> Any:
-    """Returns one transition for each turn: the cookbook merges turns of which each continues the tokens before it."""
+    """Returns one transition for each turn. The cookbook merges transitions that continue each other's tokens."""
     transitions: list[Any] = []
-    seen: list[int] = []
-    for told, ids, log_probs, turn in turns_of(sample):
-        seen += told
-        reason = "length" if turn.finish_reason == "length" else "stop"
-        action = TokensWithLogprobs(tokens=ids, maybe_logprobs=log_probs, stop_reason=reason)
-        transitions.append(Transition(ModelInput.from_ints(list(seen)), action, 0.0, turn is sample.turns[-1]))
-        seen += ids
-    return Trajectory(transitions, ModelInput.from_ints(seen))
+    end: list[int] = []
+    for prompt, ids, log_probs, turn in turns_of(sample):
+        action = TokensWithLogprobs(tokens=ids, maybe_logprobs=log_probs, stop_reason=turn.stop_reason)
+        transitions.append(Transition(ModelInput.from_ints(prompt), action, 0.0, turn is sample.turns[-1]))
+        end = [*prompt, *ids]
+    return Trajectory(transitions, ModelInput.from_ints(end))

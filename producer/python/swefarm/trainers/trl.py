@@ -88,9 +88,7 @@ def rollout_func(
 
 
 def reward(farm_reward: list[Optional[float]], farm_overlong: list[bool], **kwargs: Any) -> list[Optional[float]]:
-    """
-    The reward function for :func:`rollout_func`: returns the farm's rewards. TRL excludes a sample with None from the mean of its group.
-    """
+    """Returns the farm's rewards: the reward function for :func:`rollout_func`. TRL excludes None from the mean of a group."""
     log: Callable[[str, float], None] = kwargs.get("log_metric") or (lambda name, value: None)
     log("farm/judged", sum(value is not None for value in farm_reward) / max(1, len(farm_reward)))
     log("farm/overlong", sum(farm_overlong) / max(1, len(farm_overlong)))
@@ -103,7 +101,7 @@ def reward(farm_reward: list[Optional[float]], farm_overlong: list[bool], **kwar
 class FarmWorker:
     """
     AsyncGRPOTrainer's ``rollout_worker``. Plays ``rows`` in a new order in each epoch, ``n`` rollouts each, at most ``in_flight`` groups
-    at a time. At most two more groups wait in the trainer's queue. No queue and no mean includes unjudged or overlong samples. ``model``:
+    at a time. At most two more groups wait in the trainer's queue. Unjudged and overlong samples are in no queue and no mean. ``model``:
     the policy's name at its endpoints, or a function from the version to the name, such as ``lambda v: f"lora-v{v}"``. A running rollout
     follows each new version. A resumed trainer plays new rollouts, and the farm cancels those of the killed trainer.
     """
@@ -164,8 +162,8 @@ class FarmWorker:
 
     def check_health(self, stale_after_s: float) -> None:
         """
-        Raises RuntimeError if the thread failed, or did not run for ``stale_after_s`` seconds. A group may take hours; a slow or lost
-        rollout ends as a sample.
+        Raises RuntimeError if the thread failed, or did not run for ``stale_after_s`` seconds. Slow rollouts do not count, because a group
+        may take hours.
         """
         if self._error is not None:
             raise RuntimeError(f"the farm's rollouts stopped: {self._error}") from self._error
@@ -214,15 +212,15 @@ class FarmWorker:
         for sample, advantage in zip(samples, judged_advantages(samples, std=self.std)):
             if not sample.judged:
                 continue
-            told = [0] * len(sample.prompt_ids)
+            zeros = [0] * len(sample.prompt_ids)
             versions = versions_of(sample, self.version)
             self.rollout_buffer.put(
                 RolloutSample(
                     prompt=[],
                     completion=[],
                     input_ids=numpy.array([*sample.prompt_ids, *sample.response_ids], numpy.int64),
-                    completion_mask=numpy.array([*told, *sample.mask], numpy.int64),
-                    old_log_probs=numpy.array([*told, *sample.log_probs], numpy.float32),
+                    completion_mask=numpy.array([*zeros, *sample.mask], numpy.int64),
+                    old_log_probs=numpy.array([*zeros, *sample.log_probs], numpy.float32),
                     advantage=advantage,
                     model_version=versions[0] if versions else self.version,
                     group_id=int(sample.group),

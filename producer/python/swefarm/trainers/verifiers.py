@@ -24,7 +24,7 @@ class FarmData(vf.TaskData):
 
 
 class FarmTask(vf.Task[FarmData]):
-    """A task without hooks: the farm has its image and its tests."""
+    """A task without hooks, because the farm starts the image and runs the tests."""
 
 
 class FarmTasksetConfig(vf.TasksetConfig):
@@ -40,11 +40,11 @@ class FarmTaskset(vf.Taskset[FarmTask, FarmTasksetConfig]):
 
 
 class FarmEnvConfig(vf.SingleAgentEnvConfig):
-    #: A program and a runtime that need no tunnel and no account: the farm has the sandboxes.
+    #: Placeholder program and runtime. They need no tunnel and no account, because the farm runs the sandboxes.
     agent: vf.AgentConfig = vf.AgentConfig(harness=NullHarnessConfig(id="null"), runtime=vf.SubprocessConfig())
-    #: Name of the run on the farm; empty: one that no other process has.
+    #: Name of the run on the farm; empty: a name unique to this process.
     run: str = ""
-    #: Endpoints of the policy as the farm's workers reach them; empty: the address in each request.
+    #: Addresses at which the farm's workers reach the policy; empty: the address in each request.
     policy_urls: list[str] = []
     max_prompt: int = 32_768
     max_response: int = 32_768
@@ -57,7 +57,7 @@ class FarmEnvConfig(vf.SingleAgentEnvConfig):
 class FarmEnv(vf.Env[FarmEnvConfig]):
     """
     Plays every episode on the farm, with the endpoint, model and sampling of its request. An unjudged episode has an error and is not
-    ``ok``, so it is in no mean. The env server needs no runtime: SWEFARM_GATEWAY_URL and SWEFARM_GATEWAY_TOKEN name the farm.
+    ``ok``, so no mean includes the episode. SWEFARM_GATEWAY_URL and SWEFARM_GATEWAY_TOKEN of the env server name the farm.
     """
 
     def __init__(self, config: FarmEnvConfig) -> None:
@@ -104,7 +104,7 @@ class FarmEnv(vf.Env[FarmEnvConfig]):
 
 
 def _trace(sample: Sample, task: vf.TraceTask, agent: vf.AgentInfo) -> vf.Trace:
-    """Returns a trace of one branch. A node has the tokens that it adds, and log-probabilities only of trained ones."""
+    """Returns a trace of one branch. Each node has the tokens that the node adds. Only trained tokens have log-probabilities."""
     trace = vf.Trace(task=task, agent=agent, info={"rollout": sample.rollout_id, "exit_status": sample.exit_status})
 
     def add(message: Any, ids: list[int], log_probs: list[float], sampled: bool) -> None:
@@ -112,12 +112,13 @@ def _trace(sample: Sample, task: vf.TraceTask, agent: vf.AgentInfo) -> vf.Trace:
         known = {"token_ids": ids, "mask": [trains] * len(ids), "logprobs": log_probs if trains else []}
         trace.nodes.append(vf.MessageNode(parent=len(trace.nodes) - 1 if trace.nodes else None, message=message, sampled=sampled, **known))
 
-    for told, ids, log_probs, turn in turns_of(sample):
-        add(vf.UserMessage(content="" if trace.nodes else task.data.prompt_text), told, [], False)
+    end = 0
+    for prompt, ids, log_probs, turn in turns_of(sample):
+        add(vf.UserMessage(content="" if trace.nodes else task.data.prompt_text), prompt[end:], [], False)
         add(vf.AssistantMessage(content=""), ids, log_probs, True)
-        usage = vf.Usage(prompt_tokens=len(sample.prompt_ids) + turn.start, completion_tokens=len(ids))
-        reason = "length" if turn.finish_reason == "length" else "stop"
-        trace.calls.append(vf.ModelCall(node=len(trace.nodes) - 1, usage=usage, finish_reason=reason))
+        end = len(prompt) + len(ids)
+        usage = vf.Usage(prompt_tokens=len(prompt), completion_tokens=len(ids))
+        trace.calls.append(vf.ModelCall(node=len(trace.nodes) - 1, usage=usage, finish_reason=turn.stop_reason))
     trace.stop("max_total_tokens" if is_overlong(sample) else "agent_completed" if sample.judged else "error")
     if sample.reward is None:
         trace.errors.append(vf.Error(type=sample.failure.cls if sample.failure else "unjudged", message=why_unjudged(sample)))
