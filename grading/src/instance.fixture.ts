@@ -87,3 +87,11 @@ export const ran = (log: string | null, changes: Partial<EvaluationFacts> = {}):
   image_digest: null,
   ...changes,
 });
+
+/** A Harbor task. */
+export const HARBOR = instance({
+  harbor: {
+    ...{ name: 'own/task', digest: `sha256:${'0'.repeat(64)}`, network: 'no-network', limits: {} },
+    ...{ files: {}, agent: {}, solution_env: {}, verifier: { timeout: 9, env: {} } },
+  },
+});

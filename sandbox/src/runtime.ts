@@ -100,6 +100,9 @@ export type ExecResult = {
   survived?: boolean;
 };
 
+/** `path`: absolute, with one or two parts. */
+export type NewFolder = { path: string; mode: number };
+
 export type SandboxFile = { path: string; content: Uint8Array; mode?: number };
 
 /**
@@ -128,6 +131,15 @@ export interface Container extends AsyncDisposable {
   exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult>;
   /** Writes files to absolute paths, and makes their folders. */
   putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void>;
+  /**
+   * Replaces folders, whatever is there, by new ones with these files. No program of the container runs, and no link is followed. Requires
+   * that no process but the first is left. Throws RolloutFailure sandbox_lost / node_disk. Absent: the runtime cannot write from outside.
+   */
+  replaceFolders?(
+    folders: readonly NewFolder[],
+    files: readonly SandboxFile[],
+    signal: AbortSignal,
+  ): Promise<void>;
   /** Reads a regular file; null for anything else. Throws SwefarmError file_too_large. */
   getFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer | null>;
   /**
@@ -155,6 +167,8 @@ export interface Container extends AsyncDisposable {
    * the runtime does not isolate the files.
    */
   end?(signal: AbortSignal): Promise<FileChanges>;
+  /** Returns the changed files so far, of a container that runs. Absent: as for {@link Container.end}. */
+  changes?(): Promise<FileChanges>;
   /** Returns a stamp, read from outside, that changes with every write of the file; null if the file is not visible from outside. */
   fileStamp?(path: string): Promise<string | null>;
   /** Returns the disk use, measured from outside; null if it cannot be measured. */

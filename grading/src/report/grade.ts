@@ -84,6 +84,7 @@ export function gradeEvaluation(
       outcomes,
       text: known?.text ?? null,
       resolved: resolved === true,
+      score: known?.reward,
       scriptExitCode: evidence && !facts.timed_out && !facts.sandbox_killed ? facts.exit_code : null,
       imageDigest: facts.image_digest,
       egress: instance.needs_egress || facts.network === 'egress',

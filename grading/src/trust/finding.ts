@@ -12,6 +12,8 @@ export type TrustEvidence = {
   /** The part of the log with the outcomes; null if there is none. */
   text: string | null;
   resolved: boolean;
+  /** Number of a grader that scores; absent: none. */
+  score?: number | undefined;
   /** Whether the middle of the log is missing. */
   logCut?: boolean;
   /** Exit code that the runtime reported; null if unknown. */
@@ -28,6 +30,9 @@ export type TrustEvidence = {
 export type TrustFinding = { level: 'suspicious' | 'forged'; reason: string };
 
 export const suspicious = (reason: string): TrustFinding => ({ level: 'suspicious', reason });
+
+/** Whether the result of a grader that scores would be paid. */
+export const wins = ({ score }: Pick<TrustEvidence, 'score'>): boolean => score !== undefined && score > 0;
 
 /** Returns a finding that proves a forgery or only justifies a doubt. */
 export const forgedIf = (proven: boolean, reason: string): TrustFinding => ({

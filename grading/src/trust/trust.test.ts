@@ -1,6 +1,6 @@
 import { bareFacts } from '@swefarm/testkit';
 import { describe, expect, test } from 'vitest';
-import { adds, GOLD, instance, ran, replaces, TEST_PATCH } from '../instance.fixture.ts';
+import { adds, GOLD, HARBOR, instance, ran, replaces, TEST_PATCH } from '../instance.fixture.ts';
 import { planEvaluation } from '../plan/plan.ts';
 import { type EvaluationFacts, gradeEvaluation } from '../report/grade.ts';
 import { decideReward } from '../reward/reward.ts';
@@ -18,7 +18,7 @@ function trustOf(
   log: string,
   row = instance(),
   exitCode = 0,
-  seen: Pick<EvaluationFacts, 'changed_files' | 'changes_unknown' | 'network'> = {},
+  seen: Pick<EvaluationFacts, 'changed_files' | 'changes_unknown' | 'files' | 'network'> = {},
 ) {
   const facts = ran(log, { exit_code: exitCode, ...seen });
   const report = gradeEvaluation(row, planEvaluation(row), facts, patch);
@@ -187,6 +187,21 @@ describe('the log compared with other evidence', () => {
     expect(killed.reasons).toEqual(['the eval script was killed before its end (exit code 137)']);
     // git could not reset the test files in the last line of the script.
     expect(trustOf(GOLD, good, instance(), 128)).toMatchObject({ level: 'clean' });
+  });
+
+  describe('a Harbor task', () => {
+    const levelOf = (reward: string, seen: Partial<EvaluationFacts>, code = 0) =>
+      trustOf('', '', HARBOR, code, { files: { '/logs/verifier/reward.txt': reward }, ...seen }).level;
+
+    test('has no finding for the exit code of its tests', () => {
+      expect(levelOf('1', { changed_files: [] }, 137)).toBe('clean');
+    });
+
+    test('is forged if its changes are unknown and it has a score without a network', () => {
+      const seen = { changes_unknown: 'too many' };
+      expect([levelOf('1', seen), levelOf('0', seen)]).toEqual(['forged', 'clean']);
+      expect(levelOf('1', { ...seen, network: 'egress' })).toBe('suspicious');
+    });
   });
 
   describe('a file that prevents the test patch makes its own tests run', () => {

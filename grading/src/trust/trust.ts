@@ -9,8 +9,8 @@ import { parserOf } from '../plan/plan.ts';
 import { plainText } from '../text/escapes.ts';
 import { readOutcomes } from '../verdict/outcomes.ts';
 import { judge } from '../verdict/rules.ts';
-import { toolFindings } from './changedtools.ts';
-import { forgedIf, suspicious, type Trust, type TrustEvidence, type TrustFinding } from './finding.ts';
+import { toolFindings, toolsProve } from './changedtools.ts';
+import { forgedIf, suspicious, type Trust, type TrustEvidence, type TrustFinding, wins } from './finding.ts';
 import { patchFindings } from './patchfiles.ts';
 import { pathFindings } from './pathfiles.ts';
 import { mustPrintEnd, sessionIn, showsOtherFailure } from './session.ts';
@@ -42,19 +42,16 @@ const exitCodes = (log: string): number[] =>
 /** Returns the exit code of the tests that the eval script printed last, or null. */
 export const lastExitCode = (log: string): number | null => exitCodes(log).at(-1) ?? null;
 
-function* runFindings({
-  changesUnknown,
-  logCut,
-  scriptExitCode,
-  resolved,
-}: TrustEvidence): Generator<TrustFinding> {
-  // A resolved verdict proves nothing if the changes of the evaluation are unknown.
-  if (changesUnknown !== undefined && resolved)
-    yield suspicious(`what changed during the tests is not known: ${changesUnknown}`);
+function* runFindings(evidence: TrustEvidence): Generator<TrustFinding> {
+  const { changesUnknown, logCut, scriptExitCode, resolved, plan } = evidence;
+  // A verdict proves nothing if the changes are unknown. In a Harbor task, the agent can make their list too long.
+  if (changesUnknown !== undefined && (resolved || wins(evidence)))
+    yield forgedIf(toolsProve(evidence), `what changed during the tests is not known: ${changesUnknown}`);
   // The missing middle of a log that the patch made too long may contain failures.
   if (logCut && resolved) yield suspicious('the test log is longer than log_limit: its middle is not known');
   // A killed bash exits with 128 plus the number of the signal. git, the last command of the script, exits with at most 128.
-  if (scriptExitCode !== null && scriptExitCode > 128)
+  // The exit code does not count where the tests write a reward.
+  if (scriptExitCode !== null && scriptExitCode > 128 && plan.verdict.rule !== 'reward')
     yield forgedIf(resolved, `the eval script was killed before its end (exit code ${scriptExitCode})`);
 }
 

@@ -1,8 +1,6 @@
 import type { Duplex, Readable } from 'node:stream';
-import { buffer } from 'node:stream/consumers';
 import { createLazy, errorMessage, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
-import tar from 'tar-stream';
 import { engineFailure, statusCode } from '../engine/errors.ts';
 import type { Engine } from '../engine/settings.ts';
 import type { FileChanges } from '../filechanges.ts';
@@ -20,6 +18,7 @@ import type {
   ExecOptions,
   ExecResult,
   Listener,
+  NewFolder,
   SandboxFile,
 } from '../runtime.ts';
 import { requireReadable } from './accounts.ts';
@@ -32,6 +31,7 @@ import type { FirstProcess, OfContainer } from './firstprocess.ts';
 import { killOthers } from './killothers.ts';
 import { networkOf } from './network.ts';
 import { findGroup, findLayer } from './onhost.ts';
+import { putByEngine } from './putfiles.ts';
 import { answerAbout } from './stoppedstarts.ts';
 
 export type DockerContainerDeps = {
@@ -136,23 +136,11 @@ export class DockerContainer implements Container, OfContainer {
 
   async putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void> {
     if (await this.#deps.first?.putFiles(files, signal)) return;
-    signal.throwIfAborted();
-    const pack = tar.pack();
-    for (const { path, content, mode } of files) {
-      pack.entry({ name: path.replace(/^\/+/, ''), mode: mode ?? 0o644 }, Buffer.from(content));
-    }
-    pack.finalize();
-    const archive = await buffer(pack);
-    try {
-      await requireReadable(this.#container);
-      await answerAbout(
-        this.#container,
-        this.#container.putArchive(archive, { path: '/', abortSignal: signal }),
-      );
-    } catch (error) {
-      signal.throwIfAborted();
-      throw engineFailure(error, 'sandbox_lost', 'writing files into a container');
-    }
+    await putByEngine(this.#container, { files }, signal);
+  }
+
+  replaceFolders(folders: readonly NewFolder[], files: readonly SandboxFile[], signal: AbortSignal) {
+    return putByEngine(this.#container, { folders, files }, signal);
   }
 
   async getFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer | null> {
@@ -182,6 +170,10 @@ export class DockerContainer implements Container, OfContainer {
 
   async end(signal: AbortSignal): Promise<FileChanges> {
     if (!this.#hasEnded) await this.#stop(signal);
+    return this.changes();
+  }
+
+  async changes(): Promise<FileChanges> {
     const { docker } = this.#deps;
     // The engine's list is used only if this process cannot read the upper directory. An engine compares sizes and times, which code in
     // the container can restore, and reads the whole image.

@@ -1,8 +1,7 @@
 # The first process of a container. Code inside cannot kill it. It reaps orphans, and kills all other processes on USR1. It takes
 # requests on standard input from firstprocess.ts: `SECRET VERB NONCE BYTES`, then shell words of BYTES bytes, and for `put`
 # more. The first line is the secret. A line without the secret was written by a command, and ends the requests. An answer is a
-# byte 1, `NONCE CODE` and an end of line, after the output of the command. After the requests it idles, without `sleep` if
-# `sleep` was removed.
+# byte 1, `NONCE CODE` and an end of line, after the output of the command. After the requests it idles.
 #   put   writes files: after the words, for each a line `BYTES MODE PATH` and its content
 #   run   runs the words in the folder that the first of them names
 #   last  the same behind a key; then kills the command's leftovers, waits for a line with the key, and exits with the command's
@@ -13,7 +12,10 @@ trap '__sf_hit=1; kill -9 -1' USR1
 exec 2>/dev/null
 __sf_idle() {
   unset __sf_secret __sf_nonce
-  exec </dev/null >/dev/null 9>&-
+  exec </dev/null >/dev/null
+  # After a kill no program of the container may run: code may have replaced it. So this waits without `sleep` where it can.
+  exec 9<> <(:)
+  while read -r -u 9 || (($? > 128)); do :; done
   while :; do sleep 86400 & wait $!; done
 }
 # Older versions of bash read a request byte by byte, or not at all.

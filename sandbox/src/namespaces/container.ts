@@ -2,7 +2,6 @@
  * A container of the rootfs or Apptainer runtime. Code inside can change the files at any time, so no path of the container is resolved
  * on the host.
  */
-import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { errorMessage, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import type { FileChanges } from '../filechanges.ts';
@@ -22,26 +21,26 @@ import {
   type SandboxFile,
 } from '../runtime.ts';
 import { type Account, type Accounts, accountOf, ROOT } from './account.ts';
-import { batchesOf, isSmall } from './batches.ts';
 import { type Cgroup, HEADROOM, OWN_PROCESSES } from './cgroups.ts';
 import { diskUse } from './diskuse.ts';
 import { runEntered } from './enter.ts';
+import { replaceFolders } from './outside.ts';
 import { killNamespace } from './processes.ts';
+import { putFiles } from './putfiles.ts';
 import type { RuntimeSetup } from './setup.ts';
 import type { Entry, StartedProcess } from './starter.ts';
 import type { Supervisor } from './supervisor.ts';
 
 const FILE_TIMEOUT_MS = 60_000;
 const NO_FILE = 40;
-const DEFAULT_MODE = 0o644;
-const PUT = readFileSync(new URL('./put.sh', import.meta.url), 'utf8');
-const PUT_SMALL = readFileSync(new URL('./putsmall.sh', import.meta.url), 'utf8');
 
 export type SandboxPlan = Accounts & {
   /** Overlays of the sandbox's tree; the overlay of the root is first. */
   layers: readonly [Layer, ...Layer[]];
   /** bubblewrap's part of the command line that enters the sandbox. */
   enter: readonly string[];
+  /** Path of the sandbox's tree in the root of process 1; absent: process 1 has no programs of the host beside the tree. */
+  tree?: string;
 };
 
 export type StartedSandbox = {
@@ -66,6 +65,7 @@ export class NamespaceContainer implements Container {
   #isEnded = false;
   #watchedKills = 0;
   readonly #listeners = new Listeners();
+  readonly replaceFolders?: NonNullable<Container['replaceFolders']>;
 
   constructor(
     id: string,
@@ -80,6 +80,10 @@ export class NamespaceContainer implements Container {
     this.#setup = setup;
     this.#plan = plan;
     this.#started = started;
+    const { tree } = plan;
+    if (tree !== undefined)
+      this.replaceFolders = (...given) =>
+        replaceFolders({ supervisor: started.supervisor, root: setup.root, tree }, ...given);
     void started.supervisor.ended.then(() => this.#listeners[Symbol.asyncDispose]());
   }
 
@@ -171,34 +175,9 @@ export class NamespaceContainer implements Container {
   }
 
   async putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void> {
-    const left = files.filter((file) => !isSmall(file));
-    for (const batch of batchesOf(files.filter(isSmall))) {
-      // After a failure each file is written by its own exec, which reports the cause.
-      if (!(await this.#putSmall(batch, signal))) left.push(...batch);
-    }
-    for (const { path, content, mode = DEFAULT_MODE } of left) {
-      const line = ['/bin/sh', '-c', PUT, 'sh', path, mode.toString(8)];
-      const result = await this.#plain(line, { maxOutputBytes: 4096, signal, stdin: content });
-      if (result.exitCode === 0) continue;
-      const message = result.output.toString('utf8', 0, 200).trim();
-      const full = /no space left|disk quota/i.test(message);
-      throw new RolloutFailure(
-        full ? 'node_disk' : 'sandbox_lost',
-        `writing ${path} into a sandbox: ${message || 'timed out'}`,
-      );
-    }
-  }
-
-  /** Writes files by one exec that gets them as arguments. Returns false if the exec fails. */
-  async #putSmall(files: readonly SandboxFile[], signal: AbortSignal): Promise<boolean> {
-    const parts = files.flatMap(({ path, content, mode = DEFAULT_MODE }) => [
-      path,
-      mode.toString(8),
-      (0o777 & ~mode).toString(8),
-      Buffer.from(content).toString('utf8'),
-    ]);
-    const line = ['/bin/sh', '-c', PUT_SMALL, 'sh', ...parts];
-    return (await this.#plain(line, { maxOutputBytes: 4096, signal })).exitCode === 0;
+    await putFiles(files, (argv, stdin) =>
+      this.#plain(argv, { maxOutputBytes: 4096, signal, ...(stdin ? { stdin } : {}) }),
+    );
   }
 
   async getFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer | null> {
@@ -255,6 +234,10 @@ export class NamespaceContainer implements Container {
     await supervisor.end();
     if (supervisor.alive())
       throw new RolloutFailure('sandbox_lost', `processes of ${this.id} are still there after it was ended`);
+    return this.changes();
+  }
+
+  async changes(): Promise<FileChanges> {
     return overlayChanges(this.#plan.layers);
   }
 

@@ -25,7 +25,7 @@ export type Host = Pick<RuntimeSetup, 'root' | 'bash' | 'base'> & {
 type RootfsPaths = ReturnType<typeof pathsOf>;
 
 /** Path of the sandbox's tree, with all mounts, in the root of process 1. */
-const TREE = '/tree';
+export const TREE = '/tree';
 /** Folders of the host in the root of process 1, for bash as process 1 and for the bubblewrap of entering processes. */
 const SYSTEM = ['usr', 'bin', 'sbin', 'lib', 'lib64'];
 

@@ -15,6 +15,7 @@ import {
   overlaysOf,
   pathsOf,
   supervisorArguments,
+  TREE,
 } from './arguments.ts';
 import type { RootImage } from './images.ts';
 
@@ -43,6 +44,7 @@ export async function startRootfs(
     supervisor: { id: null },
     env: async () => image.config.env,
     enter: enterArguments(host),
+    tree: TREE,
   };
   return launchSandbox(setup, id, spec, plan, signal);
 }

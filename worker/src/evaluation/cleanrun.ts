@@ -22,7 +22,15 @@ import {
 import { type HarborTask, type Instance, type InstancePlan, poll, RolloutFailure } from '@swefarm/shared';
 import { prepareVerifier, runSolution } from '../harbor/verify.ts';
 import { applyPatch, mayLackFiles, withoutRecreated } from './apply.ts';
-import { EVAL_PATH, filesLeft, type Seal, sealScript, TESTBED, whatChanged } from './evidence.ts';
+import {
+  changedSoFar,
+  EVAL_PATH,
+  filesLeft,
+  type Seal,
+  sealScript,
+  TESTBED,
+  whatChanged,
+} from './evidence.ts';
 
 /** Exit codes of processes killed by SIGKILL (128 + 9) and SIGTERM (128 + 15). */
 const KILLED = 137;
@@ -138,7 +146,7 @@ async function preparePatch(container: Container, given: Work, ran: Omit<Ran, 'd
   return () => runPatched(container, work, ran, seal, deps);
 }
 
-/** Grades a Harbor task in the container: of the agent that has ended, or of the solution, which is the patch. */
+/** Grades a Harbor task in its container, after the agent has ended or after running the solution (`patch`). */
 async function verifyTask(
   container: Container,
   task: HarborTask,
@@ -150,6 +158,8 @@ async function verifyTask(
   const { facts } = ran;
   facts.patch_state = 'applied';
   if (patch !== '') await runSolution(container, task, patch, { timeoutMs: solutionSeconds * 1000, signal });
+  await container.killProcesses();
+  Object.assign(facts, await changedSoFar(container, signal));
   const verifier = await prepareVerifier(container, task, signal);
   if ('blocked' in verifier) {
     requireRunning(await container.state());
@@ -225,7 +235,7 @@ async function runScript(
   await requireFed(container, facts, deps);
   if (result.exitCode === null) return;
   facts.files = await filesLeft(container, plan, deps);
-  Object.assign(facts, await whatChanged(container, seal, signal));
+  Object.assign(facts, await whatChanged(container, seal, signal, facts));
 }
 
 /** Returns null when the tests run next; else the output of the commands that failed to apply the patch. */

@@ -15,6 +15,7 @@ export const TESTBED = '/testbed';
 const TIMEOUT_MS = 120_000;
 /** Maximum number of changed paths; no installation replaces more. */
 const MOST_PATHS = 1_000;
+const TOO_MANY = `more than ${MOST_PATHS} files that decide outcomes were written`;
 const START_BYTES = 4096;
 const CONFIG_BYTES = 256 * 1024;
 const ROOTS = /^\/(?:usr|opt|s?bin|lib[^/]*|etc|root|testbed)(?:\/|$)/;
@@ -67,21 +68,52 @@ export async function filesLeft(
   return found;
 }
 
-/** Ends the container and lists the changed files, or why they are unknown; `{}` if the container has no file system of its own. */
+type Changed = Pick<EvaluationFacts, 'changed_files' | 'changes_unknown'>;
+
+/**
+ * Ends the container and lists the changed files, or why they are unknown; `{}` if the container has no file system of its own.
+ * @param before an earlier list, which is added: a program of that list may have removed itself since
+ */
 export async function whatChanged(
   container: Container,
   seal: Seal | null,
   signal: AbortSignal,
-): Promise<Pick<EvaluationFacts, 'changed_files' | 'changes_unknown'>> {
+  before: Changed = {},
+): Promise<Changed> {
   if (!container.end) return {};
+  const now = await changesIn(container, (limit) => container.end?.(limit), seal, signal);
+  const files = [before, now].flatMap(({ changed_files }) => changed_files ?? []);
+  return {
+    ...{ ...before, ...now },
+    ...(now.changed_files ? { changed_files: [...new Set(files)] } : {}),
+  };
+}
+
+/**
+ * Lists the changed files of a container whose processes were killed, as {@link whatChanged}. No program of the container may have run since:
+ * a changed program can remove itself when it runs.
+ */
+export async function changedSoFar(container: Container, signal: AbortSignal): Promise<Changed> {
+  if (!container.changes) return {};
+  return changesIn(container, () => container.changes?.(), null, signal);
+}
+
+async function changesIn(
+  container: Container,
+  read: (limit: AbortSignal) => Promise<FileChanges> | undefined,
+  seal: Seal | null,
+  signal: AbortSignal,
+): Promise<Changed> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
   try {
-    const remains = atTestbed(await container.end(limit), container.workdir);
+    const changes = await read(limit);
+    if (!changes) return {};
+    const remains = atTestbed(changes, container.workdir);
     const touched = await touchedPaths(remains, limit);
     const files = await changedTools(remains, touched, container.workdir, limit);
     for (const path of touched.configs) files.push(...(await gitSettings(remains, path, limit)));
     if (seal && !(await isUnchanged(container, remains, seal, limit))) files.push(seal.path);
-    return { changed_files: files };
+    return { changed_files: files, ...(touched.isCut ? { changes_unknown: TOO_MANY } : {}) };
   } catch (error) {
     // The log of the tests is already here, so the loss of the container does not lose the verdict.
     signal.throwIfAborted();
@@ -118,10 +150,12 @@ type Touched = {
   /** Folders that decide outcomes and contain a changed path. */
   folders: Set<string>;
   configs: Set<string>;
+  /** True: there are more changes than {@link MOST_PATHS}, and the rest was not read. */
+  isCut: boolean;
 };
 
 async function touchedPaths(remains: FileChanges, signal: AbortSignal): Promise<Touched> {
-  const found: Touched = { tools: new Map(), folders: new Set(), configs: new Set() };
+  const found: Touched = { tools: new Map(), folders: new Set(), configs: new Set(), isCut: false };
   const entersFolder = (path: string): boolean => ROOTS.test(path) && !PRUNED.test(path) && !INNER.test(path);
   let parent = '';
   const visit = ({ path, removed }: { path: string; removed: boolean }): void => {
@@ -133,10 +167,12 @@ async function touchedPaths(remains: FileChanges, signal: AbortSignal): Promise<
     if (path === EVAL_PATH) return;
     if (GIT_CONFIGS.has(path) && !removed) found.configs.add(path);
     else if (entersFolder(path) && decidesOutcomes(path, removed)) found.tools.set(path, removed);
-    if (found.tools.size > MOST_PATHS || found.folders.size > MOST_PATHS)
-      throw new Error(`more than ${MOST_PATHS} files that decide outcomes were written`);
+    if (found.tools.size > MOST_PATHS || found.folders.size > MOST_PATHS) throw new Error(TOO_MANY);
   };
-  await remains.changes({ entersFolder, visit }, signal);
+  await remains.changes({ entersFolder, visit }, signal).catch((error: unknown) => {
+    found.isCut = found.tools.size > MOST_PATHS || found.folders.size > MOST_PATHS;
+    if (!found.isCut) throw error;
+  });
   return found;
 }
 

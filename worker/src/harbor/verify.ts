@@ -1,10 +1,10 @@
 /**
- * The shared verifier of a Harbor task, which works in the container of the agent. Nothing that the agent left may act for it: its processes
- * are killed, and `/tests` and the rewards are removed before the tests of the task are copied.
+ * The shared verifier of a Harbor task, which works in the container of the agent. No process of the agent and no file in `/tests` or
+ * `/logs/verifier` is left when the tests begin. Programs of the container may be the agent's; `trust` judges these.
  */
 import { exportsOf } from '@swefarm/grading';
 import type { Container, ExecOptions } from '@swefarm/sandbox';
-import type { HarborTask } from '@swefarm/shared';
+import { type HarborTask, SwefarmError } from '@swefarm/shared';
 import { taskFiles, userOf } from './settings.ts';
 
 const TIMEOUT_MS = 30_000;
@@ -13,8 +13,8 @@ const KILLED = 137;
 const OUTPUT_BYTES = 64 * 1024;
 const REWARDS = ['/logs/verifier/reward.json', '/logs/verifier/reward.txt'];
 /**
- * Removes links too, which could lead elsewhere. A folder of logs that is a link is replaced. The last line fails if a replaced `rm` has
- * removed nothing.
+ * For runtimes that cannot replace folders from outside. Removes links too, which could lead elsewhere. A folder of logs that is a link is
+ * replaced. The last line fails if a replaced `rm` has removed nothing.
  */
 const CLEAR = `export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 [ -L /logs ] && rm -f /logs
@@ -46,21 +46,19 @@ export async function runSolution(
 }
 
 /**
- * Prepares the container for the verifier, and returns how the test script runs. Returns why not if the agent's container cannot be
- * prepared, such as without a working `rm`. Throws errors of the runtime.
+ * Prepares the container, whose processes were killed, for the verifier, and returns how the test script runs. Returns why not if the
+ * agent's container cannot be prepared, such as without a working bash. Throws errors of the runtime.
  */
 export async function prepareVerifier(
   container: Container,
   task: HarborTask,
   signal: AbortSignal,
 ): Promise<{ user: string } | { blocked: string }> {
-  await container.killProcesses();
   if (!(await copyIn(container, task, 'tests', signal)))
-    return { blocked: 'what the agent left in /tests and /logs/verifier cannot be removed' };
-  for (const path of REWARDS)
-    if ((await container.getFile(path, OUTPUT_BYTES, signal)) !== null)
-      return { blocked: `${path} is still there after its removal` };
-  return { user: userOf(task.verifier, container.spec.image) };
+    return { blocked: "cannot remove the agent's files in /tests and /logs/verifier" };
+  const user = userOf(task.verifier, container.spec.image);
+  if (!(await runs(container, user, ':', [], signal))) return { blocked: '/bin/bash does not run' };
+  return { user };
 }
 
 /** Empties a folder and the rewards, and copies the files of the task there. Returns false if the folder cannot be emptied. */
@@ -70,25 +68,48 @@ async function copyIn(
   folder: Folder,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const clear = () =>
-    container.exec(['/bin/bash', '-c', CLEAR, 'clear', folder], {
-      user: 'root',
-      env: {},
-      cwd: '/',
-      timeoutMs: TIMEOUT_MS,
-      maxOutputBytes: OUTPUT_BYTES,
-      signal,
-    });
-  let { exitCode } = await clear();
-  // A signal of the kill before can arrive late and end the first try.
-  if (exitCode === KILLED) ({ exitCode } = await clear());
-  if (exitCode !== 0) return false;
   const script = folder === 'tests' ? 'test.sh' : 'solve.sh';
   const files = [...taskFiles(task, `${folder}/`)].map(([path, { content, executable }]) => ({
     path: `/${folder}/${path}`,
     content,
     mode: executable || path === script ? 0o755 : 0o644,
   }));
+  if (container.replaceFolders) {
+    const folders = [
+      { path: `/${folder}`, mode: 0o755 },
+      { path: '/logs/verifier', mode: 0o777 },
+    ];
+    await container.replaceFolders(folders, files, signal);
+    return true;
+  }
+  if (!(await runs(container, 'root', CLEAR, ['clear', folder], signal))) return false;
+  for (const path of REWARDS) if (await isThere(container, path, signal)) return false;
   await container.putFiles(files, signal);
   return true;
+}
+
+async function isThere(container: Container, path: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    return (await container.getFile(path, OUTPUT_BYTES, signal)) !== null;
+  } catch (error) {
+    if (error instanceof SwefarmError && error.code === 'file_too_large') return true;
+    throw error;
+  }
+}
+
+/** Runs a script, twice if needed: a signal of the kill before can arrive late and end the first try. */
+async function runs(
+  container: Container,
+  user: string,
+  script: string,
+  args: readonly string[],
+  signal: AbortSignal,
+): Promise<boolean> {
+  const attempt = () =>
+    container.exec(['/bin/bash', '-c', script, ...args], {
+      ...{ user, env: {}, cwd: '/' },
+      ...{ timeoutMs: TIMEOUT_MS, maxOutputBytes: OUTPUT_BYTES, signal },
+    });
+  const { exitCode } = await attempt();
+  return (exitCode === KILLED ? (await attempt()).exitCode : exitCode) === 0;
 }

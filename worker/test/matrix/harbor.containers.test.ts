@@ -1,4 +1,4 @@
-/** Harbor tasks on each runtime: an honest agent is paid, and no agent buys a reward or avoids a verdict. */
+/** Harbor tasks on each runtime: An honest agent gets its reward; no agent gets an undeserved one or avoids a verdict. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { HARBOR_VOIDS, HARBOR_WINS, taskOf } from './harbortasks.ts';
 import { RUNTIMES } from './runtimes.ts';
