@@ -1,6 +1,6 @@
 /** Reads Harbor tasks, whose rows contain the task's folder (`harbor/folder.ts`). docs/harbor.md has the rules. */
 import { createHash } from 'node:crypto';
-import { HARBOR_TASKS, type HarborTask } from '@swefarm/shared';
+import { BUILT_IMAGES, HARBOR_TASKS, type HarborTask } from '@swefarm/shared';
 import { parse, TomlError } from 'smol-toml';
 import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
 import { isImageName, withTag } from '../fields/image.ts';
@@ -110,7 +110,7 @@ function readToml(read: FieldReader, text: string | null): TaskToml | null {
       'task.toml',
       'TOML',
       `${why} (line ${error.line}, column ${error.column})`,
-      'mend the file',
+      'correct the file',
     );
     return null;
   }
@@ -121,7 +121,7 @@ function readToml(read: FieldReader, text: string | null): TaskToml | null {
   for (const issue of parsed.error.issues) {
     const value = issue.path.reduce<unknown>((at, key) => (at as Row | undefined)?.[String(key)], tree);
     const expected = issue.message.replace(/^(?:Invalid input: )?expected /, '');
-    read.complain(issue.path.join('.'), expected, value, 'mend task.toml');
+    read.complain(issue.path.join('.'), expected, value, 'correct task.toml');
   }
   return null;
 }
@@ -139,7 +139,7 @@ function unknownKeys(tree: Row): string[] {
   });
 }
 
-/** Parts of a task that Harbor uses and this farm leaves out without a change of the verdict. */
+/** Warns of parts of a task that Harbor uses and that the farm leaves out without a change of the verdict. */
 function warnOfUnused(read: FieldReader, { artifacts }: TaskToml, files: Record<string, unknown>): void {
   if (artifacts.length > 0) read.warn('task.toml: artifacts are not copied out');
   if (files['trajectory.json']) read.warn('trajectory.json is not loaded: the agent starts anew');
@@ -150,13 +150,13 @@ function warnOfUnused(read: FieldReader, { artifacts }: TaskToml, files: Record<
 
 type TaskImage = { name: string; build: boolean; needsFiles: boolean };
 
-/** The image by its name, or by the digest of `environment/`, from which workers build it. */
+/** Returns the image that the task names, or the name, with the digest of `environment/`, of the image that workers build. */
 function imageOf(read: FieldReader, toml: TaskToml, files: Record<string, TaskRowFile>): TaskImage {
   const { docker_image: named } = toml.environment;
   const hasDockerfile = files[DOCKERFILE] !== undefined;
   if (named !== undefined) {
     if (!isImageName(named))
-      read.complain('environment.docker_image', 'the name of a container image', named, 'mend task.toml');
+      read.complain('environment.docker_image', 'the name of a container image', named, 'correct task.toml');
     return { name: withTag(named), build: false, needsFiles: !hasDockerfile };
   }
   if (!hasDockerfile)
@@ -164,8 +164,7 @@ function imageOf(read: FieldReader, toml: TaskToml, files: Record<string, TaskRo
   const hash = createHash('sha256');
   for (const [name, { base64 = '', executable }] of filesBelow(files, 'environment/'))
     hash.update(`${name}\0${executable ? 'x' : '-'}\0${base64}\n`);
-  const tag = hash.digest('hex').slice(0, 24);
-  return { name: `swefarm-harbor/environment:${tag}`, build: true, needsFiles: true };
+  return { name: BUILT_IMAGES + hash.digest('hex'), build: true, needsFiles: true };
 }
 
 const filesBelow = (files: Record<string, TaskRowFile>, ...folders: string[]) =>

@@ -65,7 +65,7 @@ test('a task folder becomes an instance with its keys, files and digest', async 
     repo: 'own/sort',
     problem_statement: 'Sort it.\n\nAll of it.\n',
     patch: TASK['solution/solve.sh'],
-    image: expect.stringMatching(/^swefarm-harbor\/environment:[0-9a-f]{24}$/),
+    image: expect.stringMatching(/^localhost\/swefarm-harbor\/environment:[0-9a-f]{64}$/),
     environment: { workdir: '/data', activate: '' },
     warnings: [],
   });

@@ -48,7 +48,8 @@ export const rootfsRuntime = (options: RootfsRuntimeOptions): Promise<Runtime> =
       ensureImage: (name, signal) => images.ensure(name, signal),
       images: store.usage,
       build: async (build, signal) => {
-        if ((await store.digestOf(withTag(build.name))) !== null) return;
+        const digest = await store.digestOf(withTag(build.name));
+        if (digest !== null && (await store.find(digest))) return;
         if (!engine)
           throw new RolloutFailure('image_build', `no engine is configured that could build ${build.name}`);
         await engine.build(build, signal);
