@@ -48,7 +48,7 @@ export async function imageOf(
   if (harbor?.build) {
     if (!runtime.build)
       throw new RolloutFailure(
-        'image_build',
+        'image_not_built',
         `the runtime ${runtime.name} cannot build images: name docker_image`,
       );
     const files = taskFiles(harbor, 'environment/');
