@@ -4,6 +4,7 @@ import { BUILT_IMAGES, HARBOR_TASKS, type HarborTask } from '@swefarm/shared';
 import { parse, TomlError } from 'smol-toml';
 import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
 import { isImageName, withTag } from '../fields/image.ts';
+import { readDockerignore } from '../harbor/dockerignore.ts';
 import { MOST_TASK_BYTES, TASK_COLUMN, type TaskRow, type TaskRowFile } from '../harbor/folder.ts';
 import { mebibytes, networkOf, TaskToml, unprovidedIn } from '../harbor/tasktoml.ts';
 import { type Family, type InstanceDraft, NOTHING, type RowContext } from './family.ts';
@@ -11,7 +12,8 @@ import { type Family, type InstanceDraft, NOTHING, type RowContext } from './fam
 const MIB = 1024 ** 2;
 const TESTS = 'tests/test.sh';
 const SOLUTION = 'solution/solve.sh';
-const DOCKERFILE = 'environment/Dockerfile';
+const ENVIRONMENT = 'environment/';
+const DOCKERFILE = `${ENVIRONMENT}Dockerfile`;
 const COMPOSE = /^environment\/(?:docker-)?compose\.ya?ml$/;
 const SHOWN_KEYS = 20;
 
@@ -66,7 +68,10 @@ function readTask(read: FieldReader, context: RowContext): InstanceDraft {
     harbor: {
       name,
       digest: row.digest,
-      files: neededFiles(read, files, image.needsFiles),
+      files: neededFiles(read, [
+        ...filesBelow(files, 'tests/', 'solution/'),
+        ...(image.build ? builtFiles(files) : image.needsFiles ? filesBelow(files, ENVIRONMENT) : []),
+      ]),
       ...(image.build ? { build: { timeout: toml.environment.build_timeout_sec } } : {}),
       network: networkOf(toml) === 'no-network' ? 'no-network' : 'public',
       limits: limitsOf(read, toml),
@@ -162,9 +167,19 @@ function imageOf(read: FieldReader, toml: TaskToml, files: Record<string, TaskRo
   if (!hasDockerfile)
     read.complain(DOCKERFILE, 'a Dockerfile', undefined, 'add it, or name environment.docker_image');
   const hash = createHash('sha256');
-  for (const [name, { base64 = '', executable }] of filesBelow(files, 'environment/'))
+  for (const [name, { base64 = '', executable }] of builtFiles(files))
     hash.update(`${name}\0${executable ? 'x' : '-'}\0${base64}\n`);
   return { name: BUILT_IMAGES + hash.digest('hex'), build: true, needsFiles: true };
+}
+
+/** Returns the files of `environment/` that `.dockerignore` leaves to the build. */
+function builtFiles(files: Record<string, TaskRowFile>): [string, TaskRowFile][] {
+  const isIgnored = readDockerignore(textOf(files[`${ENVIRONMENT}.dockerignore`]) ?? '');
+  // The builder itself reads these two, and removes them from its context if they are excluded.
+  const read = [DOCKERFILE, `${ENVIRONMENT}.dockerignore`];
+  return filesBelow(files, ENVIRONMENT).filter(
+    ([name]) => read.includes(name) || !isIgnored(name.slice(ENVIRONMENT.length)),
+  );
 }
 
 const filesBelow = (files: Record<string, TaskRowFile>, ...folders: string[]) =>
@@ -174,12 +189,10 @@ const filesBelow = (files: Record<string, TaskRowFile>, ...folders: string[]) =>
 
 function neededFiles(
   read: FieldReader,
-  files: Record<string, TaskRowFile>,
-  needsEnvironment: boolean,
+  files: readonly (readonly [string, TaskRowFile])[],
 ): HarborDraft['files'] {
-  const folders = ['tests/', 'solution/', ...(needsEnvironment ? ['environment/'] : [])];
   const needed: HarborDraft['files'] = {};
-  for (const [name, { base64, bytes, executable }] of filesBelow(files, ...folders)) {
+  for (const [name, { base64, bytes, executable }] of files) {
     if (base64 === undefined)
       read.complain(
         name,

@@ -188,6 +188,19 @@ test('a task larger than a row is refused by its file, unless an image is named'
   expect([image, harbor?.build]).toEqual(['own/sort:1', undefined]);
 });
 
+test('files that .dockerignore excludes are not part of the build', async () => {
+  const one = { ...TASK, 'environment/.dockerignore': 'notes\n', 'environment/notes/a': 'a' };
+  const [first, second, third] = await Promise.all(
+    [one, { ...one, 'environment/notes/a': 'b' }, { ...one, 'environment/other': 'a' }].map((files) =>
+      readOne(taskFolder(files)),
+    ),
+  );
+  expect(Object.keys(first?.harbor?.files ?? {})).not.toContain('environment/notes/a');
+  expect(Object.keys(first?.harbor?.files ?? {})).toContain('environment/.dockerignore');
+  expect(second?.image).toBe(first?.image);
+  expect(third?.image).not.toBe(first?.image);
+});
+
 /** Number of changed tasks; `ci:full` tries 10,000. */
 const RUNS = Number(process.env.SWEFARM_TEST_MUTATIONS ?? 400);
 
