@@ -231,7 +231,7 @@ export interface Runtime extends AsyncDisposable {
   ensureImage(image: string, signal: AbortSignal, instanceId?: string): Promise<ReadyImage>;
   /**
    * Builds an image unless this node has an image of that name; absent: the runtime cannot build. Throws RolloutFailure image_build /
-   * engine_unreachable / node_disk.
+   * image_not_built / image_pull / engine_unreachable / node_disk.
    */
   build?(build: ImageBuild, signal: AbortSignal): Promise<void>;
   /** Returns the maximum for one sandbox; absent or null: any request is tried. */

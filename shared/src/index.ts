@@ -97,7 +97,7 @@ export {
 } from './records/dryrun.ts';
 export { InstanceEnvironment, SetupStep, Step } from './records/environment.ts';
 export { RunForecast } from './records/forecast.ts';
-export { HarborTask } from './records/harbor.ts';
+export { BUILT_IMAGES, HarborTask } from './records/harbor.ts';
 export { type AttemptName, idOf, newId, parseRolloutId, rolloutId } from './records/ids.ts';
 export { brokenBecause, DatasetFamily, Instance, InstanceHealth } from './records/instance.ts';
 export { RolloutJob, RunRecord, startedGroup, startedRollouts } from './records/job.ts';

@@ -138,7 +138,7 @@ const WORKER: Rooms = {
     'threads',
   ],
   maintenance: ['metrics', 'rollout'],
-  node: ['admission', 'agent/policy', 'evaluation', 'metrics', 'rollout', 'threads'],
+  node: ['admission', 'agent/policy', 'evaluation', 'harbor', 'metrics', 'rollout', 'threads'],
   pull: ['node', 'rollout'],
   dryrun: ['agent', 'agent/policy', 'node', 'rollout'],
 };

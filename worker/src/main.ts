@@ -1,4 +1,3 @@
-import { text } from 'node:stream/consumers';
 import {
   catchEscaped,
   configOptions,
@@ -86,13 +85,11 @@ withConfig(program.command('doctor'))
   });
 
 withConfig(program.command('images'))
-  .description(
-    'images of this node by name (one a line on stdin, its instances behind it by tabs), as JSON lines; see swefarm images',
-  )
+  .description('images of this node, as JSON lines; swefarm images writes the lines of stdin')
   .addArgument(new Argument('<action>').choices(IMAGE_ACTIONS))
   .action(async (action: ImageAction, flags: Record<string, unknown>) => {
     const config = loadConfig('worker', { flags });
-    const needed = readNeeded(await text(process.stdin));
+    const needed = await readNeeded(process.stdin);
     const print = (line: object): void => console.log(JSON.stringify(line));
     const { signal } = stop;
     const complete = await runImages(action, needed, { config, log: silentLog(), signal, print }).catch(

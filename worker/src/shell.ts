@@ -16,6 +16,7 @@ import {
 import { z } from 'zod';
 import { runMiniAgent } from './agent/loop.ts';
 import { openReplay, ReplayDiffers } from './agent/replay.ts';
+import { imageOf } from './harbor/settings.ts';
 import { nodeMemory } from './node/capacity.ts';
 import { identify } from './node/reaper.ts';
 import { chooseRuntime } from './node/runtimes.ts';
@@ -63,7 +64,7 @@ export async function openReplayedShell(
   };
   const task: SandboxTask = { run, instance, signal, log, job: { rollout_id }, attempt: 1, services };
   try {
-    const image = await runtime.ensureImage(instance.image, signal, instance.instance_id);
+    const image = await imageOf(instance, runtime, signal);
     await using sandbox = await startSandbox(task, image);
     const { turns: recorded } = parseTurns(turns);
     await replay(task, recorded, { shell: sandbox.shell, workdir: sandbox.container.workdir });

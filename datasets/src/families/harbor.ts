@@ -1,9 +1,10 @@
 /** Reads Harbor tasks, whose rows contain the task's folder (`harbor/folder.ts`). docs/harbor.md has the rules. */
 import { createHash } from 'node:crypto';
-import { HARBOR_TASKS, type HarborTask } from '@swefarm/shared';
+import { BUILT_IMAGES, HARBOR_TASKS, type HarborTask } from '@swefarm/shared';
 import { parse, TomlError } from 'smol-toml';
 import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
 import { isImageName, withTag } from '../fields/image.ts';
+import { readDockerignore } from '../harbor/dockerignore.ts';
 import { MOST_TASK_BYTES, TASK_COLUMN, type TaskRow, type TaskRowFile } from '../harbor/folder.ts';
 import { mebibytes, networkOf, TaskToml, unprovidedIn } from '../harbor/tasktoml.ts';
 import { type Family, type InstanceDraft, NOTHING, type RowContext } from './family.ts';
@@ -11,7 +12,8 @@ import { type Family, type InstanceDraft, NOTHING, type RowContext } from './fam
 const MIB = 1024 ** 2;
 const TESTS = 'tests/test.sh';
 const SOLUTION = 'solution/solve.sh';
-const DOCKERFILE = 'environment/Dockerfile';
+const ENVIRONMENT = 'environment/';
+const DOCKERFILE = `${ENVIRONMENT}Dockerfile`;
 const COMPOSE = /^environment\/(?:docker-)?compose\.ya?ml$/;
 const SHOWN_KEYS = 20;
 
@@ -66,7 +68,10 @@ function readTask(read: FieldReader, context: RowContext): InstanceDraft {
     harbor: {
       name,
       digest: row.digest,
-      files: neededFiles(read, files, image.needsFiles),
+      files: neededFiles(read, [
+        ...filesBelow(files, 'tests/', 'solution/'),
+        ...(image.build ? builtFiles(files) : image.needsFiles ? filesBelow(files, ENVIRONMENT) : []),
+      ]),
       ...(image.build ? { build: { timeout: toml.environment.build_timeout_sec } } : {}),
       network: networkOf(toml) === 'no-network' ? 'no-network' : 'public',
       limits: limitsOf(read, toml),
@@ -110,7 +115,7 @@ function readToml(read: FieldReader, text: string | null): TaskToml | null {
       'task.toml',
       'TOML',
       `${why} (line ${error.line}, column ${error.column})`,
-      'mend the file',
+      'correct the file',
     );
     return null;
   }
@@ -121,7 +126,7 @@ function readToml(read: FieldReader, text: string | null): TaskToml | null {
   for (const issue of parsed.error.issues) {
     const value = issue.path.reduce<unknown>((at, key) => (at as Row | undefined)?.[String(key)], tree);
     const expected = issue.message.replace(/^(?:Invalid input: )?expected /, '');
-    read.complain(issue.path.join('.'), expected, value, 'mend task.toml');
+    read.complain(issue.path.join('.'), expected, value, 'correct task.toml');
   }
   return null;
 }
@@ -139,7 +144,7 @@ function unknownKeys(tree: Row): string[] {
   });
 }
 
-/** Parts of a task that Harbor uses and this farm leaves out without a change of the verdict. */
+/** Warns of parts of a task that Harbor uses and that the farm leaves out without a change of the verdict. */
 function warnOfUnused(read: FieldReader, { artifacts }: TaskToml, files: Record<string, unknown>): void {
   if (artifacts.length > 0) read.warn('task.toml: artifacts are not copied out');
   if (files['trajectory.json']) read.warn('trajectory.json is not loaded: the agent starts anew');
@@ -150,22 +155,31 @@ function warnOfUnused(read: FieldReader, { artifacts }: TaskToml, files: Record<
 
 type TaskImage = { name: string; build: boolean; needsFiles: boolean };
 
-/** The image by its name, or by the digest of `environment/`, from which workers build it. */
+/** Returns the image that the task names, or the name, with the digest of `environment/`, of the image that workers build. */
 function imageOf(read: FieldReader, toml: TaskToml, files: Record<string, TaskRowFile>): TaskImage {
   const { docker_image: named } = toml.environment;
   const hasDockerfile = files[DOCKERFILE] !== undefined;
   if (named !== undefined) {
     if (!isImageName(named))
-      read.complain('environment.docker_image', 'the name of a container image', named, 'mend task.toml');
+      read.complain('environment.docker_image', 'the name of a container image', named, 'correct task.toml');
     return { name: withTag(named), build: false, needsFiles: !hasDockerfile };
   }
   if (!hasDockerfile)
     read.complain(DOCKERFILE, 'a Dockerfile', undefined, 'add it, or name environment.docker_image');
   const hash = createHash('sha256');
-  for (const [name, { base64 = '', executable }] of filesBelow(files, 'environment/'))
+  for (const [name, { base64 = '', executable }] of builtFiles(files))
     hash.update(`${name}\0${executable ? 'x' : '-'}\0${base64}\n`);
-  const tag = hash.digest('hex').slice(0, 24);
-  return { name: `swefarm-harbor/environment:${tag}`, build: true, needsFiles: true };
+  return { name: BUILT_IMAGES + hash.digest('hex'), build: true, needsFiles: true };
+}
+
+/** Returns the files of `environment/` that `.dockerignore` leaves to the build. */
+function builtFiles(files: Record<string, TaskRowFile>): [string, TaskRowFile][] {
+  const isIgnored = readDockerignore(textOf(files[`${ENVIRONMENT}.dockerignore`]) ?? '');
+  // The builder itself reads these two, and removes them from its context if they are excluded.
+  const read = [DOCKERFILE, `${ENVIRONMENT}.dockerignore`];
+  return filesBelow(files, ENVIRONMENT).filter(
+    ([name]) => read.includes(name) || !isIgnored(name.slice(ENVIRONMENT.length)),
+  );
 }
 
 const filesBelow = (files: Record<string, TaskRowFile>, ...folders: string[]) =>
@@ -175,12 +189,10 @@ const filesBelow = (files: Record<string, TaskRowFile>, ...folders: string[]) =>
 
 function neededFiles(
   read: FieldReader,
-  files: Record<string, TaskRowFile>,
-  needsEnvironment: boolean,
+  files: readonly (readonly [string, TaskRowFile])[],
 ): HarborDraft['files'] {
-  const folders = ['tests/', 'solution/', ...(needsEnvironment ? ['environment/'] : [])];
   const needed: HarborDraft['files'] = {};
-  for (const [name, { base64, bytes, executable }] of filesBelow(files, ...folders)) {
+  for (const [name, { base64, bytes, executable }] of files) {
     if (base64 === undefined)
       read.complain(
         name,

@@ -15,7 +15,7 @@ const MOST_FILES = 10_000;
 /** Files of a task that count for its digest and may be needed to run it. */
 const PARTS = ['task.toml', 'instruction.md', 'README.md', 'trajectory.json'] as const;
 const FOLDERS = ['environment', 'tests', 'solution', 'steps'] as const;
-/** What the digest leaves out of a task without `.gitignore`, as in Harbor. */
+/** Patterns that the digest excludes for a task without `.gitignore`, as in Harbor. */
 const IGNORED = ['__pycache__/', '*.pyc', '.DS_Store', '*.swp', '*.swo', '*~'];
 
 /** `base64` is absent if the files of the task exceed {@link MOST_TASK_BYTES}. */

@@ -65,7 +65,7 @@ test('a task folder becomes an instance with its keys, files and digest', async 
     repo: 'own/sort',
     problem_statement: 'Sort it.\n\nAll of it.\n',
     patch: TASK['solution/solve.sh'],
-    image: expect.stringMatching(/^swefarm-harbor\/environment:[0-9a-f]{24}$/),
+    image: expect.stringMatching(/^localhost\/swefarm-harbor\/environment:[0-9a-f]{64}$/),
     environment: { workdir: '/data', activate: '' },
     warnings: [],
   });
@@ -186,6 +186,19 @@ test('a task larger than a row is refused by its file, unless an image is named'
   const named = TOML.replace('cpus', 'docker_image = "own/sort:1"\ncpus');
   const { image, harbor } = await readOne(taskFolder({ ...large, 'task.toml': named }));
   expect([image, harbor?.build]).toEqual(['own/sort:1', undefined]);
+});
+
+test('files that .dockerignore excludes are not part of the build', async () => {
+  const one = { ...TASK, 'environment/.dockerignore': 'notes\n', 'environment/notes/a': 'a' };
+  const [first, second, third] = await Promise.all(
+    [one, { ...one, 'environment/notes/a': 'b' }, { ...one, 'environment/other': 'a' }].map((files) =>
+      readOne(taskFolder(files)),
+    ),
+  );
+  expect(Object.keys(first?.harbor?.files ?? {})).not.toContain('environment/notes/a');
+  expect(Object.keys(first?.harbor?.files ?? {})).toContain('environment/.dockerignore');
+  expect(second?.image).toBe(first?.image);
+  expect(third?.image).not.toBe(first?.image);
 });
 
 /** Number of changed tasks; `ci:full` tries 10,000. */

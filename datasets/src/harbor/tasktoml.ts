@@ -83,7 +83,7 @@ export const TaskToml = z.strictObject({
 });
 export type TaskToml = z.infer<typeof TaskToml>;
 
-/** What a task asks for and this farm does not provide: key, reason, and whether the task asks for it. */
+/** Features that a task may request and the farm does not provide: key, reason, test. */
 const UNPROVIDED: readonly [key: string, reason: string, asks: (task: TaskToml) => boolean][] = [
   ['steps', 'several steps', ({ steps }) => steps.length > 0],
   ['environment.os', 'Windows', ({ environment }) => environment.os === 'windows'],

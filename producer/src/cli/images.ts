@@ -1,6 +1,7 @@
 /** `swefarm images`: lists, pulls, converts, checks and removes the images of a dataset on this node. */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { type Instance, inheritedEnvironment, UnusableError } from '@swefarm/shared';
 import { renderTable } from '@swefarm/trajectories';
@@ -14,7 +15,7 @@ export const WORKER = fileURLToPath(new URL('../../../worker/bin/swefarm-worker.
 
 const ACTIONS = {
   list: 'list the images of the dataset, with their presence and sizes',
-  pull: 'pull the images that are missing; safe to repeat',
+  pull: 'pull or build the images that are missing; safe to repeat',
   convert: 'make .sif files at apptainer_images (a path with {image}) from what the engine has or fetches',
   prune: 'remove images that the farm pulled and this dataset does not need',
   verify: 'compare with the digests recorded when the farm pulled them',
@@ -98,6 +99,14 @@ function tableOf(lines: readonly Line[]): string {
   );
 }
 
+function* linesOf(needed: ReadonlyMap<string, readonly Instance[]>): Generator<string> {
+  for (const [image, own] of needed) {
+    const harbor = own[0]?.harbor;
+    const instances = own.map(({ instance_id }) => instance_id);
+    yield `${JSON.stringify({ image, instances, ...(harbor?.build ? { harbor } : {}) })}\n`;
+  }
+}
+
 /** Runs `swefarm-worker` with its log on standard error. Returns the exit code. Throws UnusableError. */
 async function callWorker(
   args: readonly string[],
@@ -117,8 +126,7 @@ async function callWorker(
   // This process outlives the worker, so that the worker can remove the files of an interrupted conversion.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
   child.stdin.on('error', () => undefined);
-  const lines = [...needed].map(([image, own]) => [image, ...own.map((one) => one.instance_id)].join('\t'));
-  child.stdin.end(`${lines.join('\n')}\n`);
+  Readable.from(linesOf(needed)).pipe(child.stdin);
   for await (const line of createInterface({ input: child.stdout })) if (line !== '') await onLine(line);
   return await ended;
 }

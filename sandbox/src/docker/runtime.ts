@@ -91,7 +91,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
     placesByImage: true,
     check: (signal) => checkEngine(docker, engine, socketPath, signal),
     ensureImage: createEnsureImage({ docker, fetch, pulled }),
-    build: createBuild(() => ({ docker, pulled })),
+    build: createBuild(() => ({ docker, pulled }), images?.atOnce),
     ...(images && pulled
       ? {
           evictImages: () => evictPulled({ docker, pulled, ...images }),

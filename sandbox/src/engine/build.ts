@@ -1,30 +1,70 @@
-/** Builds images in an engine, once for all callers. */
+/** Builds images in an engine, once for all callers of this node. */
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { createSingleFlight, RolloutFailure } from '@swefarm/shared';
+import { createSemaphore, createSingleFlight, RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import tar from 'tar-stream';
 import { withTag } from '../images/names.ts';
 import type { ImageBuild, Runtime } from '../runtime.ts';
-import { engineFailure } from './errors.ts';
+import { engineFailure, statusCode } from './errors.ts';
 import { digestOf, type EngineImageDeps, findImage } from './images.ts';
+import { removeUntagged } from './untagged.ts';
 
 type Line = { stream?: string; error?: string };
 
 /** Characters of the build's output that a failure contains. */
 const SHOWN = 200;
+/** Time for which a failed build is not repeated: a group of rollouts would repeat the build in each of its attempts. */
+const REMEMBERED_MS = 300_000;
+/** Output of Docker's builder after a step. */
+const MADE = /^ ---> ([0-9a-f]{12})\n$/;
 
-/** Returns the function `build` of a runtime. @param open opens the engine at the first build */
+const STEP_FAILED = /returned a non-zero code|while running runtime: exit status/;
+/** Errors of a registry or of the network while a base image is pulled, and a layer of the cache that was removed meanwhile. */
+const PASSING =
+  /dial tcp|i\/o timeout|TLS handshake|too ?many ?requests|connection (?:refused|reset)|no such host|unexpected EOF|Client\.Timeout|no such image/i;
+
+/**
+ * Returns the function `build` of a runtime.
+ * @param open opens the engine at the first build
+ * @param atOnce number of concurrent builds
+ */
 export function createBuild(
   open: () => Pick<EngineImageDeps, 'docker' | 'pulled'>,
+  atOnce = 2,
 ): NonNullable<Runtime['build']> {
   const builds = createSingleFlight<void>();
+  const slots = createSemaphore(atOnce);
+  const failed = new Map<string, { failure: RolloutFailure; until: number }>();
+  const buildOnce = async (build: ImageBuild): Promise<void> => {
+    const { docker, pulled } = open();
+    // Another worker of this node may have built the image meanwhile.
+    if (await findImage(docker, build.name)) return;
+    await slots.run(() => buildImage(docker, build));
+    const found = await docker.getImage(withTag(build.name)).inspect();
+    await pulled?.add(build.name, { id: found.Id, digest: digestOf(found), bytes: found.Size });
+  };
+  const remember = (name: string, error: unknown): void => {
+    for (const [other, { until }] of failed) if (until < Date.now()) failed.delete(other);
+    if (error instanceof RolloutFailure && ['image_build', 'image_not_built'].includes(error.failureClass))
+      failed.set(name, { failure: error, until: Date.now() + REMEMBERED_MS });
+  };
   return async (build, signal) => {
     const { docker, pulled } = open();
     if (await findImage(docker, build.name)) return;
-    await builds.run(build.name, () => buildImage(docker, build), signal);
-    const found = await docker.getImage(withTag(build.name)).inspect();
-    await pulled?.add(build.name, { id: found.Id, digest: digestOf(found), bytes: found.Size });
+    const known = failed.get(build.name);
+    if (known && known.until > Date.now()) throw known.failure;
+    const work = () => buildOnce(build);
+    const exclusive = () => (pulled ? pulled.exclusive(build.name, work) : work());
+    await builds.run(
+      build.name,
+      () =>
+        exclusive().catch((error: unknown) => {
+          remember(build.name, error);
+          throw error;
+        }),
+      signal,
+    );
   };
 }
 
@@ -35,12 +75,15 @@ async function buildImage(docker: Docker, { name, files, timeoutMs }: ImageBuild
   pack.finalize();
   const archive = await buffer(pack);
   const limit = AbortSignal.timeout(timeoutMs);
+  const began = Date.now();
+  const made: string[] = [];
   let printed = '';
+  let problem: string | null = null;
   try {
-    const options = { t: withTag(name), rm: true, forcerm: true, abortSignal: limit };
+    // Podman leaves no layers of its steps with `layers: false`, which Docker ignores.
+    const options = { t: withTag(name), rm: true, forcerm: true, layers: false, abortSignal: limit };
     const stream = (await docker.buildImage(Readable.from([archive]), options)) as NodeJS.ReadableStream;
     await new Promise<void>((resolve, reject) => {
-      let problem: string | null = null;
       const ended = (error: unknown) => {
         const why = error ?? (problem === null ? null : new Error(problem));
         if (why === null) resolve();
@@ -48,14 +91,32 @@ async function buildImage(docker: Docker, { name, files, timeoutMs }: ImageBuild
       };
       // A failed step is a line of a stream that ends without an error.
       docker.modem.followProgress(stream, ended, ({ stream: text = '', error }: Line) => {
+        const [, id] = MADE.exec(text) ?? [];
+        if (id !== undefined) made.push(id);
         printed = (printed + text).slice(-SHOWN);
         problem ??= error ?? null;
       });
     });
   } catch (error) {
     if (limit.aborted)
-      throw new RolloutFailure('image_build', `the build of ${name} did not end in ${timeoutMs / 1000} s`);
-    const end = printed.replaceAll(/\s+/g, ' ').trim();
-    throw engineFailure(error, 'image_build', `building ${name}, which printed "${end}"`);
+      throw new RolloutFailure(
+        'image_not_built',
+        `the build of ${name} did not end in ${timeoutMs / 1000} s`,
+      );
+    throw buildFailure(error, problem, name, printed);
+  } finally {
+    await removeUntagged(docker, made, began);
   }
+}
+
+/** Maps the error of a build. @param problem error of a step; null: the engine or its connection failed */
+function buildFailure(error: unknown, problem: string | null, name: string, printed: string): unknown {
+  const doing = `building ${name}, which printed "${printed.replaceAll(/\s+/g, ' ').trim()}"`;
+  const isOfTask = problem !== null || statusCode(error) === 400;
+  const isPassing = problem !== null && PASSING.test(problem) && !STEP_FAILED.test(problem);
+  if (!isOfTask || isPassing) return engineFailure(error, 'image_pull', doing);
+  if (/no space left on device/i.test(`${problem} ${printed}`))
+    return engineFailure(error, 'node_disk', doing);
+  const why = problem ?? (error instanceof Error ? error.message : '');
+  return new RolloutFailure('image_build', `${doing}: ${why.trim()}`.slice(0, 500), { cause: error });
 }

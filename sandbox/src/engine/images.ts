@@ -1,6 +1,6 @@
 /** Finds images in an engine. A missing image is pulled once for all callers. */
 import { promisify } from 'node:util';
-import { createSingleFlight, RolloutFailure } from '@swefarm/shared';
+import { BUILT_IMAGES, createSingleFlight, RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import type { Credentials } from '../images/credentials.ts';
 import type { Fetch } from '../images/fetch.ts';
@@ -38,6 +38,9 @@ export function createEnsureImage(
 
 /** Pulls an image. Throws RolloutFailure image_not_found / image_pull / node_disk / engine_unreachable. */
 export async function pullImage({ docker, fetch, pulled }: EngineImageDeps, image: string): Promise<void> {
+  // The engine would ask its registries, or a mirror, for an image that only this farm's nodes build.
+  if (image.startsWith(BUILT_IMAGES))
+    throw new RolloutFailure('image_not_found', `${image} is built from a task and never pulled`);
   try {
     await fetch(image, async (from, credentials) => {
       await pullAs(docker, withTag(from), credentials);

@@ -2,6 +2,7 @@
  * Records the images that the farm pulled into an engine of this node. Only recorded images are removed. The node's workers share
  * the file.
  */
+import { hash } from 'node:crypto';
 import { lstat, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isTrusted, ownFolder, replaceFile } from '@swefarm/shared';
@@ -53,6 +54,11 @@ export function openPulledImages(file: string) {
         const known = all[name];
         if (known) known.used_at = Date.now();
       });
+    },
+    /** Runs `work` while no other process of this node runs work for the same image. */
+    async exclusive<T>(name: string, work: () => Promise<T>): Promise<T> {
+      await ownFolder(dirname(file), { setting: 'images_dir', mayBeShared: true });
+      return await withLock(`${file}.${hash('sha256', name).slice(0, 16)}.lock`, work);
     },
     drop: (names: readonly string[]): Promise<void> =>
       change((all) => {

@@ -11,6 +11,7 @@ import { readConfig } from '../images/config.ts';
 import { withTag } from '../images/names.ts';
 import { requireDisk, type Unpacked } from '../images/store.ts';
 import { isOwnerGone } from '../images/temporary.ts';
+import type { Runtime } from '../runtime.ts';
 import { unpackApart } from './unpack.ts';
 
 /** Label whose value is `pid:started` of the exporting process. An export removes the containers of dead processes. */
@@ -18,14 +19,21 @@ const EXPORT_LABEL = 'swefarm.export';
 
 export type EngineImage = { digest: string; sizeBytes: number; config: Unpacked['config'] };
 
-type ExporterOptions = Omit<EngineImageDeps, 'docker'> & { socketPath: string };
+type ExporterOptions = Omit<EngineImageDeps, 'docker'> & {
+  socketPath: string;
+  /** Number of concurrent builds. */
+  atOnce?: number | undefined;
+};
 
 export class ImageExporter {
   readonly #options: ExporterOptions;
+  /** Builds an image. Throws RolloutFailure image_build / image_not_built / image_pull / node_disk / engine_unreachable. */
+  readonly build: NonNullable<Runtime['build']>;
   #opened: EngineImageDeps | null = null;
 
   constructor(options: ExporterOptions) {
     this.#options = options;
+    this.build = createBuild(() => this.#deps, options.atOnce);
   }
 
   /** The engine is opened at the first use, because many nodes with this runtime have no engine. */
@@ -33,9 +41,6 @@ export class ImageExporter {
     this.#opened ??= { ...this.#options, docker: openEngine(this.#options.socketPath) };
     return this.#opened;
   }
-
-  /** Builds an image. Throws RolloutFailure image_build / node_disk / engine_unreachable. */
-  readonly build = createBuild(() => this.#deps);
 
   /** Returns null if the engine lacks the image, or no engine answers. */
   async inspect(name: string): Promise<EngineImage | null> {

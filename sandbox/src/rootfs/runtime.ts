@@ -48,9 +48,13 @@ export const rootfsRuntime = (options: RootfsRuntimeOptions): Promise<Runtime> =
       ensureImage: (name, signal) => images.ensure(name, signal),
       images: store.usage,
       build: async (build, signal) => {
-        if ((await store.digestOf(withTag(build.name))) !== null) return;
+        const digest = await store.digestOf(withTag(build.name));
+        if (digest !== null && (await store.find(digest))) return;
         if (!engine)
-          throw new RolloutFailure('image_build', `no engine is configured that could build ${build.name}`);
+          throw new RolloutFailure(
+            'image_not_built',
+            `no engine is configured that could build ${build.name}`,
+          );
         await engine.build(build, signal);
       },
       ...(settings
@@ -70,6 +74,7 @@ function engineOf({ dockerSocket, images }: RootfsRuntimeOptions): ImageExporter
     socketPath: dockerSocket,
     fetch: createFetch(images),
     pulled: images ? openPulledImages(images.pulledFile) : null,
+    atOnce: images?.atOnce,
   });
 }
 

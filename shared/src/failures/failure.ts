@@ -37,7 +37,15 @@ const nowhere = (stage: FailureStage, meaning: string): FailureRule => ({
 export const FAILURES = {
   image_not_found: nowhere('image', 'no source this node knows has the image'),
   image_pull: anywhere('image', 3, 'the image could not be pulled or unpacked'),
-  image_build: elsewhere('image', 2, 'the image of a Harbor task could not be built'),
+  image_build: nowhere(
+    'image',
+    'a step of the build of a Harbor task fails, or the Dockerfile cannot be read',
+  ),
+  image_not_built: elsewhere(
+    'image',
+    2,
+    'the build of a Harbor task exceeded its time limit, or the node cannot build images',
+  ),
   engine_unreachable: elsewhere('sandbox', 5, 'the container engine does not answer'),
   sandbox_start: elsewhere('sandbox', 3, 'the container could not be created or started'),
   sandbox_lost: elsewhere('sandbox', 3, 'the container disappeared or its stream broke, for no known cause'),

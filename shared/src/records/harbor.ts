@@ -12,6 +12,9 @@ const environment = z.record(
   z.string().regex(/^[^\0]*$/, { error: 'expected a text without NUL' }),
 );
 
+/** Start of the names of images that workers build. No registry has the name `localhost`, so that nobody can publish such an image. */
+export const BUILT_IMAGES = 'localhost/swefarm-harbor/environment:';
+
 /** A file of the task's folder. */
 const TaskFile = z.object({ base64: z.base64(), executable: z.boolean().default(false) });
 

@@ -2,7 +2,13 @@
 
 import type { Duplex } from 'node:stream';
 import type { Container, ReadyImage, Runtime } from '@swefarm/sandbox';
-import { type HarborTask, type Instance, RolloutFailure, type RunRecord } from '@swefarm/shared';
+import {
+  BUILT_IMAGES,
+  type HarborTask,
+  type Instance,
+  RolloutFailure,
+  type RunRecord,
+} from '@swefarm/shared';
 
 /** Returns the run with the time limit and the network of the task; the smaller limit applies, and a task without network has none. */
 export function runOfTask(run: RunRecord, { harbor }: Pick<Instance, 'harbor'>): RunRecord {
@@ -30,7 +36,10 @@ export function runOfTask(run: RunRecord, { harbor }: Pick<Instance, 'harbor'>):
   };
 }
 
-/** Returns the image of an instance; the image of a Harbor task is built if the node lacks it. Throws the errors of the runtime. */
+/**
+ * Returns the image of an instance; the image of a Harbor task is built if the node lacks it. Each node that builds the image has another
+ * id for it, so that its digest is the one of `environment/`. Throws the errors of the runtime.
+ */
 export async function imageOf(
   { image, instance_id, harbor }: Pick<Instance, 'image' | 'instance_id' | 'harbor'>,
   runtime: Pick<Runtime, 'name' | 'build' | 'ensureImage'>,
@@ -39,11 +48,13 @@ export async function imageOf(
   if (harbor?.build) {
     if (!runtime.build)
       throw new RolloutFailure(
-        'image_build',
+        'image_not_built',
         `the runtime ${runtime.name} cannot build images: name docker_image`,
       );
     const files = taskFiles(harbor, 'environment/');
     await runtime.build({ name: image, files, timeoutMs: harbor.build.timeout * 1000 }, signal);
+    const built = await runtime.ensureImage(image, signal, instance_id);
+    return { ...built, digest: `sha256:${image.slice(BUILT_IMAGES.length)}` };
   }
   return await runtime.ensureImage(image, signal, instance_id);
 }

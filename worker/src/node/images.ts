@@ -1,11 +1,21 @@
 /**
- * `swefarm-worker images ACTION`: lists, pulls, converts, prunes or verifies images on this node. Stdin has one image per line, followed by
- * the instances that need it; the output has a JSON line per image, in the order of completion.
+ * `swefarm-worker images ACTION`: lists, pulls or builds, converts, prunes or verifies images on this node. Stdin and output have a JSON
+ * line per image; the output is in the order of completion.
  */
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { type ImageInspection, type ImageLine, openConverter, type Runtime } from '@swefarm/sandbox';
-import { createSemaphore, errorMessage, UnusableError, UsageError, type WorkerConfig } from '@swefarm/shared';
+import {
+  createSemaphore,
+  errorMessage,
+  HarborTask,
+  UnusableError,
+  UsageError,
+  type WorkerConfig,
+} from '@swefarm/shared';
 import type { Logger } from 'pino';
+import { z } from 'zod';
+import { imageOf } from '../harbor/settings.ts';
 import { chooseEngine, chooseRuntime } from './runtimes.ts';
 
 export const IMAGE_ACTIONS = ['list', 'pull', 'convert', 'prune', 'verify'] as const;
@@ -13,7 +23,13 @@ export type ImageAction = (typeof IMAGE_ACTIONS)[number];
 
 const IMAGES_AT_ONCE = 16;
 
-type Needed = { image: string; instances: readonly string[] };
+/** `harbor`: the task from which the image is built. */
+const Needed = z.object({
+  image: z.string(),
+  instances: z.array(z.string()),
+  harbor: HarborTask.optional(),
+});
+type Needed = z.infer<typeof Needed>;
 
 type ImagesCommand = {
   config: WorkerConfig;
@@ -22,15 +38,11 @@ type ImagesCommand = {
   print(line: ImageLine): void;
 };
 
-/** Parses lines of the form `IMAGE` or `IMAGE<tab>INSTANCE<tab>…`. */
-export function readNeeded(text: string): Needed[] {
-  return text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => {
-      const [image = '', ...instances] = line.split('\t');
-      return { image, instances };
-    });
+/** Throws ZodError and SyntaxError. */
+export async function readNeeded(input: NodeJS.ReadableStream): Promise<Needed[]> {
+  const needed: Needed[] = [];
+  for await (const line of createInterface({ input })) needed.push(Needed.parse(JSON.parse(line)));
+  return needed;
 }
 
 /** Returns true when nothing failed and no image is missing or changed. Throws UnusableError, UsageError, and the signal's reason. */
@@ -49,10 +61,10 @@ export async function runImages(
     for (const line of await requireInspection(runtime).prune(wanted)) print(line);
     return true;
   }
-  const work: Work = async ({ image, instances }) => {
+  const work: Work = async ({ image, instances, harbor }) => {
     if (action !== 'pull')
       return await requireInspection(runtime).look(image, action === 'verify', instances);
-    const ready = await runtime.ensureImage(image, signal, instances[0]);
+    const ready = await imageOf({ image, instance_id: instances[0] ?? image, harbor }, runtime, signal);
     return { image, status: ready.pulled ? 'pulled' : 'present', digest: ready.digest };
   };
   return await eachImage(needed, work, command);

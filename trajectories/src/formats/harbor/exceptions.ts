@@ -7,6 +7,7 @@ const OF_FAILURE: Readonly<Record<FailureClass, string>> = {
   image_not_found: 'SandboxBuildFailedError',
   image_pull: 'SandboxBuildFailedError',
   image_build: 'SandboxBuildFailedError',
+  image_not_built: 'SandboxBuildFailedError',
   engine_unreachable: 'EnvironmentStartTimeoutError',
   sandbox_start: 'EnvironmentStartTimeoutError',
   sandbox_lost: 'RuntimeRequestError',
