@@ -8,6 +8,7 @@ when the farm violates a guarantee: a repeated sample, or tokens of another vers
 """
 
 import torch
+from transformers import get_linear_schedule_with_warmup
 
 import loop
 import servers
@@ -16,14 +17,17 @@ import tiny
 #: Optimizer steps on each batch. The first step has ratios of 1; later ratios are clipped to these distances below and above 1.
 STEPS_A_BATCH = 4
 CLIP = (0.2, 0.6)
+#: Batches until the full learning rate, which then falls to 0: with a constant rate, few failures in a batch can spoil a model that learned.
+WARM_UP = 2
 
 
 class Learner:
     """The trained model. Its weights are those that sampled the current batch."""
 
-    def __init__(self, model, tokenizer, rate):
+    def __init__(self, model, tokenizer, rate, batches):
         self.model, self.pad = model, tokenizer.pad_token_id
         self.optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0, betas=(0.9, 0.95))
+        self.schedule = get_linear_schedule_with_warmup(self.optimizer, WARM_UP, batches)
 
     def learn(self, samples, advantages):
         """Trains on the judged samples. Returns the largest distance of an importance ratio from 1 before the first step. Raises Broken."""
@@ -51,6 +55,7 @@ class Learner:
             loss.backward()
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
             self.optimizer.step()
+        self.schedule.step()
         return distance
 
 
@@ -65,7 +70,7 @@ def _of_the_sampler(samples, scores):
 
 
 def main():
-    parser = loop.parser(__doc__, 7e-4)
+    parser = loop.parser(__doc__, 1e-3)
     parser.add_argument("--vllm", help="URL of a vLLM that serves --folder; default: the model of this process")
     parser.add_argument("--folder", help="folder of the model for --vllm")
     options = parser.parse_args()
@@ -75,7 +80,8 @@ def main():
     loss = tiny.learn_form(model, tokenizer, options.seed)
     print(f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters, loss on the form {loss:.3f}", flush=True)
     server = servers.Vllm(options.vllm, options.folder) if options.vllm else servers.InProcess(model, tokenizer)
-    loop.train_with(options, server, Learner(model, tokenizer, options.rate), loop.SUBMITTED)
+    learner = Learner(model, tokenizer, options.rate, options.steps)
+    loop.train_with(options, server, learner, loop.SUBMITTED)
 
 
 if __name__ == "__main__":

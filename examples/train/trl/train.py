@@ -95,7 +95,7 @@ def spoiled(play, options):
 
 
 def main():
-    options = loop.parser(__doc__, 7e-4).parse_args()
+    options = loop.parser(__doc__, 1e-3).parse_args()
     torch.set_num_threads(1)
     rows = loop.rows_of(options)
     model, tokenizer = tiny.make(options.seed)
@@ -119,7 +119,8 @@ def main():
         max_steps=options.steps * grpo.STEPS_A_BATCH,
         max_completion_length=256,
         learning_rate=options.rate,
-        lr_scheduler_type="constant",
+        lr_scheduler_type="linear",
+        warmup_steps=grpo.WARM_UP * grpo.STEPS_A_BATCH,
         adam_beta2=0.95,
         beta=0.0,
         temperature=1.0,
