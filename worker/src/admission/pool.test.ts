@@ -38,6 +38,12 @@ test('a number makes a pool of its own, and off none', async () => {
   expect(await idOf({ admission: 'off' })).toBeUndefined();
 });
 
+test('a run without an endpoint has a pool only by the policy that it follows', async () => {
+  expect(await idOf({ urls: [] })).toBeUndefined();
+  expect(await idOf({ urls: [], admission: 4 })).toBeUndefined();
+  expect(await idOf({ urls: [], name: 'main' }, [record({ name: 'main' })])).toBe('main');
+});
+
 test('the endpoints are those that the policy has now', async () => {
   const known = [record({ endpoints: ['http://gpu1:8000/v1'] })];
   const pool = await poolOf(config({}), { get: async () => known });
