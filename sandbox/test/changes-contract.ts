@@ -101,4 +101,37 @@ export function remainsContract(subject: () => Subject): void {
     expect(await changes()).toEqual(seen);
     expect(await container.end?.(NEVER)).toBeDefined();
   });
+
+  it('replaces folders with no program of the container, and lists changes', async (here) => {
+    await using running = await start(subject());
+    if (!running.replaceFolders) return here.skip('the runtime cannot write from outside');
+    await sh(
+      running,
+      `mkdir -p /tmp/a/verifier /tmp/t; echo old | tee /tmp/a/verifier/kept /tmp/t/kept; rm -rf /logs /tests; ln -s /tmp/a /logs; ln -s /tmp/t /tests
+for name in rm mkdir chmod cat; do mv /bin/$name /bin/$name.old 2>/dev/null || mv /usr/bin/$name /usr/bin/$name.old; done`,
+    );
+    await running.killProcesses();
+    const removed: string[] = [];
+    const visit = ({ path, removed: isRemoved }: Change) => void (isRemoved && removed.push(path));
+    await (await running.changes?.())?.changes({ entersFolder: () => true, visit }, NEVER);
+    expect(removed).toContainEqual(expect.stringMatching(/bin\/chmod$/));
+    const folders = [
+      { path: '/tests', mode: 0o755 },
+      { path: '/logs/verifier', mode: 0o777 },
+    ];
+    const files = [
+      { path: '/tests/test.sh', content: Buffer.from('echo one\n'), mode: 0o755 },
+      { path: '/tests/below/big', content: Buffer.alloc(200_000, 120) },
+    ];
+    await running.replaceFolders(folders, files, NEVER);
+    await running.replaceFolders(folders, files, NEVER);
+    const look =
+      'stat -c "%n %a %s %u" /tests/* /tests/below/big; stat -c "%n %a" /logs /logs/verifier; ls /logs/verifier; ls /tmp/t';
+    expect((await sh(running, look)).output.toString().trim().split('\n')).toEqual([
+      expect.stringMatching(/^\/tests\/below 755 /),
+      '/tests/test.sh 755 9 0',
+      '/tests/below/big 644 200000 0',
+      ...['/logs 755', '/logs/verifier 777', 'kept'],
+    ]);
+  });
 }

@@ -43,6 +43,15 @@ export async function child(
     return `${listener.by} ${output.toString().trim()}`;
   };
 
+  /** Returns what is in a folder that replaced an unreadable one; null: the runtime cannot replace folders. */
+  const byReplacing = async (): Promise<string | null> => {
+    if (!container.replaceFolders) return null;
+    await sh('mkdir -p /tests/a; echo old >/tests/a/b; chmod 0 /tests/a');
+    const files = [{ path: '/tests/new', content: Buffer.from('new') }];
+    await container.replaceFolders([{ path: '/tests', mode: 0o755 }], files, NEVER);
+    return sh('cd /tests; echo $(ls) $(cat new)');
+  };
+
   if (task === 'stay') {
     const sleeping = sh(`setsid sleep ${seconds} & sleep ${seconds}`);
     console.log(JSON.stringify({ id: container.id }));
@@ -60,6 +69,7 @@ export async function child(
       // pip renames and recreates folders like this; the overlay must be able to mark folders.
       folders: await sh('cd /usr/lib/python3*/json/.. && mv json a && mkdir json && rm -rf a && ls json'),
       listens: await byListener(),
+      replaced: await byReplacing(),
       forks: await byShell('for i in $(seq 100); do sleep 30 >/dev/null 2>&1 & done; echo end'),
       after: await sh('echo alive'),
     };

@@ -60,6 +60,7 @@ export async function tryAsUser(program: string, folder: string, tree: string): 
     file: 'written',
     folders: '',
     listens: 'worker heard',
+    replaced: program.includes('rootfs') ? 'new new' : null,
     after: 'alive',
     left: [],
   });
