@@ -97,6 +97,12 @@ describe('a build', () => {
     expect([...(await openPulledImages(file).list()).keys()]).toEqual([wanted.name]);
   });
 
+  test('shows the entrypoint of its image', async () => {
+    const name = aName();
+    await builder()(buildOf(name, 'FROM scratch\nENTRYPOINT ["/serve", "now"]\n'), open);
+    expect(await findImage(docker, name)).toMatchObject({ entrypoint: ['/serve', 'now'] });
+  });
+
   test('whose base image cannot be asked for is a passing failure', async () => {
     const wanted = buildOf(aName(), 'FROM localhost:1/own/base:1\n');
     await expect(builder()(wanted, open)).rejects.toMatchObject({ failureClass: 'image_pull' });
