@@ -45,6 +45,8 @@ export type ImageBuild = {
   /** Files of the folder by path. */
   files: ReadonlyMap<string, { content: Uint8Array; executable: boolean }>;
   timeoutMs: number;
+  /** Limits of each step. */
+  limits: Pick<Limits, 'cpus' | 'memoryBytes'>;
 };
 
 export type ContainerSpec = {
