@@ -107,7 +107,8 @@ function readToml(read: FieldReader, text: string | null): TaskToml | null {
   }
   let tree: Row;
   try {
-    tree = parse(text);
+    // An integer that a number cannot represent is legal in `metadata`.
+    tree = parse(text, { integersAsBigInt: 'asNeeded' });
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
     const why = (error.message.split('\n')[0] ?? '').slice(0, 200);
