@@ -33,6 +33,8 @@ export type ReadyImage = {
   /** User and working folder that the image's configuration names; absent: none. */
   user?: string;
   workdir?: string;
+  /** Program that the image's configuration names; no runtime starts it. */
+  entrypoint?: readonly string[];
   /** True: the image was fetched, built or unpacked for this caller. */
   pulled?: boolean;
 };
@@ -43,6 +45,8 @@ export type ImageBuild = {
   /** Files of the folder by path. */
   files: ReadonlyMap<string, { content: Uint8Array; executable: boolean }>;
   timeoutMs: number;
+  /** Limits of each step. */
+  limits: Pick<Limits, 'cpus' | 'memoryBytes'>;
 };
 
 export type ContainerSpec = {

@@ -68,10 +68,7 @@ function readTask(read: FieldReader, context: RowContext): InstanceDraft {
     harbor: {
       name,
       digest: row.digest,
-      files: neededFiles(read, [
-        ...filesBelow(files, 'tests/', 'solution/'),
-        ...(image.build ? builtFiles(files) : image.needsFiles ? filesBelow(files, ENVIRONMENT) : []),
-      ]),
+      files: neededFiles(read, files, image),
       ...(image.build ? { build: { timeout: toml.environment.build_timeout_sec } } : {}),
       network: networkOf(toml) === 'no-network' ? 'no-network' : 'public',
       limits: limitsOf(read, toml),
@@ -107,7 +104,8 @@ function readToml(read: FieldReader, text: string | null): TaskToml | null {
   }
   let tree: Row;
   try {
-    tree = parse(text);
+    // An integer that a number cannot represent is legal in `metadata`.
+    tree = parse(text, { integersAsBigInt: 'asNeeded' });
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
     const why = (error.message.split('\n')[0] ?? '').slice(0, 200);
@@ -189,10 +187,16 @@ const filesBelow = (files: Record<string, TaskRowFile>, ...folders: string[]) =>
 
 function neededFiles(
   read: FieldReader,
-  files: readonly (readonly [string, TaskRowFile])[],
+  files: Record<string, TaskRowFile>,
+  { build, needsFiles }: TaskImage,
 ): HarborDraft['files'] {
+  const copied = needsFiles ? filesBelow(files, ENVIRONMENT) : [];
+  const environment = build ? builtFiles(files) : copied;
   const needed: HarborDraft['files'] = {};
-  for (const [name, { base64, bytes, executable }] of files) {
+  for (const [name, { base64, bytes, executable }] of [
+    ...filesBelow(files, 'tests/', 'solution/'),
+    ...environment,
+  ]) {
     if (base64 === undefined)
       read.complain(
         name,

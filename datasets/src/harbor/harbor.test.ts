@@ -188,6 +188,15 @@ test('a task larger than a row is refused by its file, unless an image is named'
   expect([image, harbor?.build]).toEqual(['own/sort:1', undefined]);
 });
 
+test('an integer that a number cannot represent is refused only where a key needs a number', async () => {
+  const { instance_id } = await readOne(withToml(`${TOML}[metadata]\nseed = 9007199254740993\n`));
+  expect(instance_id).toBe('sort');
+  const large = TOML.replace('cpus = 0.5', 'cpus = 9007199254740993');
+  await expect(readDataset(withToml(large))).rejects.toThrow(
+    /environment\.cpus: expected number.*9007199254740993/,
+  );
+});
+
 test('files that .dockerignore excludes are not part of the build', async () => {
   const one = { ...TASK, 'environment/.dockerignore': 'notes\n', 'environment/notes/a': 'a' };
   const [first, second, third] = await Promise.all(

@@ -19,6 +19,9 @@ const REMEMBERED_MS = 300_000;
 /** Output of Docker's builder after a step. */
 const MADE = /^ ---> ([0-9a-f]{12})\n$/;
 
+/** Microseconds in which a step may use its CPUs. */
+const CPU_PERIOD = 100_000;
+
 const STEP_FAILED = /returned a non-zero code|while running runtime: exit status/;
 /** Errors of a registry or of the network while a base image is pulled, and a layer of the cache that was removed meanwhile. */
 const PASSING =
@@ -68,7 +71,7 @@ export function createBuild(
   };
 }
 
-async function buildImage(docker: Docker, { name, files, timeoutMs }: ImageBuild): Promise<void> {
+async function buildImage(docker: Docker, { name, files, timeoutMs, limits }: ImageBuild): Promise<void> {
   const pack = tar.pack();
   for (const [path, { content, executable }] of files)
     pack.entry({ name: path, mode: executable ? 0o755 : 0o644 }, Buffer.from(content));
@@ -81,7 +84,11 @@ async function buildImage(docker: Docker, { name, files, timeoutMs }: ImageBuild
   let problem: string | null = null;
   try {
     // Podman leaves no layers of its steps with `layers: false`, which Docker ignores.
-    const options = { t: withTag(name), rm: true, forcerm: true, layers: false, abortSignal: limit };
+    const options = {
+      ...{ t: withTag(name), rm: true, forcerm: true, layers: false, abortSignal: limit },
+      ...{ memory: limits.memoryBytes, memswap: limits.memoryBytes },
+      ...{ cpuperiod: CPU_PERIOD, cpuquota: Math.round(limits.cpus * CPU_PERIOD) },
+    };
     const stream = (await docker.buildImage(Readable.from([archive]), options)) as NodeJS.ReadableStream;
     await new Promise<void>((resolve, reject) => {
       const ended = (error: unknown) => {

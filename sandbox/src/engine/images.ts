@@ -2,6 +2,7 @@
 import { promisify } from 'node:util';
 import { BUILT_IMAGES, createSingleFlight, RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
+import { readConfig } from '../images/config.ts';
 import type { Credentials } from '../images/credentials.ts';
 import type { Fetch } from '../images/fetch.ts';
 import { withTag } from '../images/names.ts';
@@ -59,8 +60,12 @@ export const digestOf = ({ Id, RepoDigests }: Docker.ImageInspectInfo): string =
 export async function findImage(docker: Docker, image: string): Promise<ReadyImage | null> {
   try {
     const found = await docker.getImage(withTag(image)).inspect();
-    const { User: user, WorkingDir: workdir } = found.Config;
-    const named = { ...(user ? { user } : {}), ...(workdir ? { workdir } : {}) };
+    const { user, workdir, entrypoint } = readConfig(found.Config);
+    const named = {
+      ...(user ? { user } : {}),
+      ...(workdir ? { workdir } : {}),
+      ...(entrypoint ? { entrypoint } : {}),
+    };
     return { name: image, digest: digestOf(found), ref: found.Id, ...named };
   } catch (error) {
     if (statusCode(error) === 404) return null;

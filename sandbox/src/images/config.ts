@@ -9,6 +9,8 @@ export const ImageConfig = z.object({
   workdir: z.string(),
   /** `user[:group]` by name or number; '' is root. */
   user: z.string(),
+  /** Absent if the image names none. */
+  entrypoint: z.array(z.string()).optional(),
 });
 export type ImageConfig = z.infer<typeof ImageConfig>;
 
@@ -18,17 +20,19 @@ const Foreign = z.object({
   Env: z.array(z.string()).nullish(),
   WorkingDir: z.string().nullish(),
   User: z.string().nullish(),
+  Entrypoint: z.array(z.string()).nullish(),
 });
 
 /** Reads the `Config` of `docker inspect`, or the `config` of a docker-archive or OCI image. Throws ZodError. */
 export function readConfig(foreign: unknown): ImageConfig {
-  const { Env, WorkingDir, User } = Foreign.parse(foreign ?? {});
+  const { Env, WorkingDir, User, Entrypoint } = Foreign.parse(foreign ?? {});
   const env: Record<string, string> = {};
   for (const line of Env ?? []) {
     const at = line.indexOf('=');
     if (at > 0) env[line.slice(0, at)] = line.slice(at + 1);
   }
-  return { env, workdir: WorkingDir ?? '', user: User ?? '' };
+  const entrypoint = Entrypoint?.length ? { entrypoint: Entrypoint } : {};
+  return { env, workdir: WorkingDir ?? '', user: User ?? '', ...entrypoint };
 }
 
 /**

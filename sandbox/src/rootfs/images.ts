@@ -170,9 +170,14 @@ export class RootImages {
   }
 }
 
-const namedIn = ({ user, workdir }: ImageConfig): Pick<ReadyImage, 'user' | 'workdir'> => ({
+const namedIn = ({
+  user,
+  workdir,
+  entrypoint,
+}: ImageConfig): Pick<ReadyImage, 'user' | 'workdir' | 'entrypoint'> => ({
   ...(user === '' ? {} : { user }),
   ...(workdir === '' ? {} : { workdir }),
+  ...(entrypoint ? { entrypoint } : {}),
 });
 
 /** Parses `PATH[:REF]`, where the path itself may contain a colon. */

@@ -29,7 +29,7 @@ test('an image of a task is never asked of a registry', async () => {
 
 const fileOf = (text: string) => ({ content: Buffer.from(text), executable: false });
 const buildOf = (name: string, text: string, timeoutMs = 60_000) => ({
-  ...{ name, timeoutMs },
+  ...{ name, timeoutMs, limits: { cpus: 0.5, memoryBytes: 256 * 1024 ** 2 } },
   files: new Map([['Dockerfile', fileOf(text)]]),
 });
 /** Returns the ids of the images with a label that have neither a name nor children. */
@@ -95,6 +95,21 @@ describe('a build', () => {
     await Promise.all(workers.map((build) => build(wanted, open)));
     expect(await leftOf(label)).toEqual([]);
     expect([...(await openPulledImages(file).list()).keys()]).toEqual([wanted.name]);
+  });
+
+  test('shows the entrypoint of its image', async () => {
+    const name = aName();
+    await builder()(buildOf(name, 'FROM scratch\nENTRYPOINT ["/serve", "now"]\n'), open);
+    expect(await findImage(docker, name)).toMatchObject({ entrypoint: ['/serve', 'now'] });
+  });
+
+  test('limits the memory and the CPUs of its steps', async () => {
+    const files = ['memory.max memory/memory.limit_in_bytes', 'cpu.max cpu/cpu.cfs_quota_us'];
+    const read = files.map(
+      (names) => `cat $(cd /sys/fs/cgroup; ls -d $PWD/{${names.replace(' ', ',')}} 2>/dev/null)`,
+    );
+    const text = `FROM ${base}\nRUN ["/bin/bash", "-c", "echo LIMITS $(${read[0]}) $(${read[1]}); exit 9"]\n`;
+    await expect(builder()(buildOf(aName(), text), open)).rejects.toThrow(/LIMITS 268435456 50000/);
   });
 
   test('whose base image cannot be asked for is a passing failure', async () => {

@@ -54,7 +54,7 @@ export const conditionsOf = (given: {
     patch,
     environment ?? null,
     rest,
-    ...(harbor ? [harbor.digest, harbor.solution_env] : []),
+    ...(harbor ? [harbor.digest, harbor.solution_env, harbor.verifier.env] : []),
   ]);
   return createHash('sha256').update(text).digest('hex').slice(0, 32);
 };

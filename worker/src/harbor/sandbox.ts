@@ -17,6 +17,9 @@ export async function prepareTaskSandbox(
   task: HarborTask,
   { runtime, log, signal }: { runtime: Pick<Runtime, 'start'>; log: Logger; signal: AbortSignal },
 ): Promise<PreparedSandbox> {
+  const { name: image, entrypoint } = spec.image;
+  // Harbor starts the entrypoint, so that a task whose entrypoint starts a server can only fail here.
+  if (entrypoint) log.warn({ image, entrypoint }, 'the ENTRYPOINT of the image does not run');
   await using stack = new AsyncDisposableStack();
   const container: Container = stack.use(await runtime.start(spec, signal));
   await startTask(container, task, signal);

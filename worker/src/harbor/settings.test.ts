@@ -1,3 +1,4 @@
+import type { ImageBuild } from '@swefarm/sandbox';
 import { BUILT_IMAGES } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import { taskOf } from '../../test/matrix/harbortasks.ts';
@@ -15,4 +16,27 @@ test('an image that each node builds has one digest in the whole farm', async ()
   const [one, other] = await Promise.all(['1', '2'].map((id) => imageOf(instance, node(id), signal)));
   expect([one?.digest, one?.ref, other?.ref]).toEqual([`sha256:${'a'.repeat(64)}`, '1', '2']);
   expect(other?.digest).toBe(one?.digest);
+});
+
+test.each([
+  [{}, { cpus: 2, memoryBytes: 4 * 1024 ** 3 }],
+  [
+    { cpus: 1, memory_bytes: 2 ** 20 },
+    { cpus: 2, memoryBytes: 4 * 1024 ** 3 },
+  ],
+  [
+    { cpus: 8, memory_bytes: 2 ** 34 },
+    { cpus: 8, memoryBytes: 2 ** 34 },
+  ],
+])('a task with the limits %j is built within %j', async (limits, expected) => {
+  const { harbor } = taskOf(undefined, { build: { timeout: 60 }, limits });
+  const built: ImageBuild[] = [];
+  const runtime = {
+    name: 'docker' as const,
+    build: async (build: ImageBuild) => void built.push(build),
+    ensureImage: async (name: string) => ({ name, digest: 'sha256:1', ref: '1' }),
+  };
+  const { signal } = new AbortController();
+  await imageOf({ image: `${BUILT_IMAGES}a`, instance_id: 'answer', harbor }, runtime, signal);
+  expect(built).toMatchObject([{ limits: expected }]);
 });

@@ -36,6 +36,9 @@ export function runOfTask(run: RunRecord, { harbor }: Pick<Instance, 'harbor'>):
   };
 }
 
+/** Limits of the steps of a build, unless the task has larger ones. Harbor has none, and a compiler needs more than most tasks. */
+const BUILD_LIMITS = { cpus: 2, memoryBytes: 4 * 1024 ** 3 };
+
 /**
  * Returns the image of an instance; the image of a Harbor task is built if the node lacks it. Each node that builds the image has another
  * id for it, so that its digest is the one of `environment/`. Throws the errors of the runtime.
@@ -52,7 +55,11 @@ export async function imageOf(
         `the runtime ${runtime.name} cannot build images: name docker_image`,
       );
     const files = taskFiles(harbor, 'environment/');
-    await runtime.build({ name: image, files, timeoutMs: harbor.build.timeout * 1000 }, signal);
+    const limits = {
+      cpus: Math.max(BUILD_LIMITS.cpus, harbor.limits.cpus ?? 0),
+      memoryBytes: Math.max(BUILD_LIMITS.memoryBytes, harbor.limits.memory_bytes ?? 0),
+    };
+    await runtime.build({ name: image, files, timeoutMs: harbor.build.timeout * 1000, limits }, signal);
     const built = await runtime.ensureImage(image, signal, instance_id);
     return { ...built, digest: `sha256:${image.slice(BUILT_IMAGES.length)}` };
   }
