@@ -17,7 +17,7 @@ import tiny
 #: Steps of the optimizer on each batch. The ratios of the first are 1, those of the others are clipped: lower and upper distance from 1.
 STEPS_A_BATCH = 4
 CLIP = (0.2, 0.6)
-#: Batches until the full learning rate, which then falls to 0: with a constant rate, few failures in a batch can spoil a model that learned.
+#: Batches until the full learning rate, which then falls to 0. With a constant rate, a few failures in one batch can undo what was learned.
 WARM_UP = 2
 
 
