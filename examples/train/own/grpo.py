@@ -17,7 +17,7 @@ import tiny
 #: Optimizer steps on each batch. The first step has ratios of 1; later ratios are clipped to these distances below and above 1.
 STEPS_A_BATCH = 4
 CLIP = (0.2, 0.6)
-#: Batches until the full learning rate, which then falls to 0: with a constant rate, few failures in a batch can spoil a model that learned.
+#: Batches until the full learning rate, which then falls to 0. With a constant rate, a few failures in one batch can undo what was learned.
 WARM_UP = 2
 
 

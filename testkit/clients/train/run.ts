@@ -69,6 +69,8 @@ async function startVllm(folder: string): Promise<string[]> {
   const up = await run('bash', [join(import.meta.dirname, '../vllm/up.sh'), folder], {
     MODEL: model,
     PORT: String(await freePort()),
+    // The model's max_position_embeddings (CONTEXT of tiny.py). vLLM refuses a longer context.
+    CONTEXT: '2048',
   });
   must(up.code === 0, up.stderr);
   return ['--vllm', up.stdout.trim(), '--folder', model];
