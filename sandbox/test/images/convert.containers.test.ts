@@ -73,7 +73,7 @@ exec sleep 600`;
       env: { ...process.env, ...env, SWEFARM_APPTAINER_COMMAND: slow },
       stdio: ['pipe', 'ignore', 'inherit'],
     });
-    worker.stdin.end(`${name}\n`);
+    worker.stdin.end(`${JSON.stringify({ image: name, instances: [] })}\n`);
     await expect.poll(() => existsSync(join(folder, 'started')), { timeout: 120_000 }).toBe(true);
     worker.kill('SIGKILL');
     process.kill(Number(await readFile(join(folder, 'started'), 'utf8')), 'SIGKILL');
