@@ -222,7 +222,9 @@ background(twice)
         groups = "with run: background(loop, None); begun(); run.close()"
         for play, sent in (("run.play('a')", ROLLOUT), (groups, RUN)):
             with self.subTest(play=play):
-                self.assertEqual(self.cancelled(code + play, Playing(lost=1), ended=-2), [sent, sent])
+                # On a busy machine the interrupt may end the repetition, which then is repeated too.
+                requests = self.cancelled(code + play, Playing(lost=1), ended=-2)
+                self.assertEqual(requests, [sent] * max(2, len(requests)))
 
     def test_threads_neither_play_nor_submit_while_exit_handlers_run(self):
         code = """
