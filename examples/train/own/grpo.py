@@ -76,7 +76,7 @@ def main():
     options = parser.parse_args()
     # On a machine with few cores, the sandboxes need the other cores.
     torch.set_num_threads(1)
-    model, tokenizer = tiny.make(options.seed)
+    model, tokenizer = tiny.make(options.seed, options.folder)
     loss = tiny.learn_form(model, tokenizer, options.seed)
     print(f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters, loss on the form {loss:.3f}", flush=True)
     server = servers.Vllm(options.vllm, options.folder) if options.vllm else servers.InProcess(model, tokenizer)

@@ -11,7 +11,7 @@ import sys
 
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 import tasks
 
@@ -25,10 +25,13 @@ TEMPLATE = """\
 SKILL = 0.15
 
 
-def make(seed):
-    """Returns the model, in float32, and its tokenizer."""
+def make(seed, folder=None):
+    """
+    Returns the model, in float32, and its tokenizer. ``folder``: of a server's model, whose tokenizer is loaded as the server does: for
+    a Qwen2, transformers splits numbers differently, and a model that learned other ids of the same prompt does not start where it should.
+    """
     torch.manual_seed(seed)
-    tokenizer = _tokenizer()
+    tokenizer = AutoTokenizer.from_pretrained(folder) if folder else _tokenizer()
     config = Qwen2Config(
         vocab_size=len(tokenizer),
         hidden_size=64,
