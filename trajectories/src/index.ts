@@ -44,7 +44,7 @@ export { SampleBody, type SampleChoice, sampleOf } from './formats/tokens/sample
 export { writeVerlDataset } from './formats/verl/dataset.ts';
 export { PROMPT_STYLES } from './formats/verl/prompts.ts';
 export { inFolder, readIfThere, replaceRecord, writing } from './output/appendfile.ts';
-export { artifactOfLine, withCopyOf } from './output/artifact.ts';
+export { artifactOfLine, copyOf } from './output/artifact.ts';
 export { type Collected, type CollectOptions, collect } from './output/collect.ts';
 export {
   type CollectionMark,

@@ -9,14 +9,7 @@ import {
   type RunRecord,
   UsageError,
 } from '@swefarm/shared';
-import {
-  artifactOfLine,
-  countNames,
-  type OutputLine,
-  readOutputRun,
-  tally,
-  withCopyOf,
-} from '@swefarm/trajectories';
+import { artifactOfLine, countNames, type OutputLine, readOutputRun, tally } from '@swefarm/trajectories';
 import { type BranchRun, branchesBelow, runOf } from './branches.ts';
 import { createCache } from './cache.ts';
 import type {
@@ -100,8 +93,7 @@ class FileSource implements PageSource {
     this.#file = file;
     this.#runs = Map.groupBy(file.lines.values(), ({ run_id }) => run_id);
     this.#readArtifact = createCache(async (rolloutId) => {
-      const line = withCopyOf(await this.#readLine(rolloutId), file.path);
-      return await artifactOfLine(line, options.farm);
+      return await artifactOfLine(await this.#readLine(rolloutId), file.path, options.farm);
     }, ARTIFACTS);
     this.#dataset = createCache(() => instancesOf(options.dataset, file.record), 1);
   }

@@ -1,8 +1,7 @@
 /** `swefarm export`: writes chosen rollouts in an export format (trajectories/src/formats/registry.ts). */
-import { type ArtifactContent, ExitStatus, softwareVersion, UsageError } from '@swefarm/shared';
-import type { ExportFilters, ExportFormat, ExportWriter, OutputLine } from '@swefarm/trajectories';
+import { ExitStatus, softwareVersion, UsageError } from '@swefarm/shared';
+import type { ExportFilters, ExportFormat, ExportWriter } from '@swefarm/trajectories';
 import {
-  artifactOfLine,
   type Choice,
   chooseRollouts,
   EXPORT_FORMATS,
@@ -93,7 +92,6 @@ export const exportRollouts = command({
     const path = o.out;
     const stop = listenForStop();
     await using late = lazyFarm(() => producerConfig(o));
-    const read = (line: OutputLine) => artifactOfLine(line, late.farm);
     const options = {
       farm: late.farm,
       onWarning: (text: string) => printStatus(`swefarm: not read: ${text}`),
@@ -110,7 +108,6 @@ export const exportRollouts = command({
       lines,
       balance: o.balance,
       shares,
-      read,
     });
     requireSome(chosen, sources, format, o.format);
     const instances =
@@ -124,7 +121,7 @@ export const exportRollouts = command({
       fingerprint: `${chosen.fingerprint}${o.maskOverlong ? ' overlong' : ''}`,
     };
     await using writer = await format.open(request);
-    const work = { writer, sources, choice: chosen, lines, instances, read, signal: stop.draining };
+    const work = { writer, sources, choice: chosen, lines, instances, signal: stop.draining };
     return await writeChosen(work, path);
   },
 });
@@ -160,19 +157,18 @@ type Work = {
   choice: Choice;
   lines: LineChoice;
   instances: ReadonlyMap<string, InstanceFields>;
-  read: (line: OutputLine) => Promise<ArtifactContent | null>;
   signal: AbortSignal;
 };
 
 async function writeChosen(work: Work, path: string): Promise<ExitCode> {
-  const { writer, sources, choice, lines, instances, read, signal } = work;
+  const { writer, sources, choice, lines, instances, signal } = work;
   const exportedBy = softwareVersion();
   const lost = new Map<string, number>();
   const left = new Map<string, LeftOut>();
   const done = writer.written ?? new Set<string>();
   let written = done.size;
   let imported = 0;
-  for await (const fetched of fetchChosen(sources, choice.chosen, done, read)) {
+  for await (const fetched of fetchChosen(sources, choice.chosen, done)) {
     if (signal.aborted) return EXIT.interrupted;
     const { line } = fetched;
     const instance = instances.get(line.instance_id) ?? null;

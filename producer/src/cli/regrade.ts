@@ -30,7 +30,6 @@ import {
   requireNewOutput,
   summariseReport,
   terminalSafe,
-  withCopyOf,
   writeOutputRun,
   writing,
 } from '@swefarm/trajectories';
@@ -125,7 +124,7 @@ async function regradeOutput(work: Work, path: string): Promise<void> {
     await writeOutputRun(path, { ...run, record: { ...run.record, reward }, evaluation: undefined });
   }
   await using late = lazyFarm(() => producerConfig(o));
-  const read = (line: OutputLine) => artifactOfLine(withCopyOf(line, source), late.farm);
+  const read = (line: OutputLine) => artifactOfLine(line, source, late.farm);
   for await (const line of outputLines(source)) {
     if (work.signal.aborted) return;
     tally.seen += 1;

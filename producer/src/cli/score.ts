@@ -72,7 +72,7 @@ async function scoreOutput(path: string, verifier: Verifier, o: ScoreValues): Pr
   const running = new Set<Promise<void>>();
   const scoreLine = async (line: OutputLine): Promise<void> => {
     try {
-      await scoreOne(line, verifier, file, late.farm, stop.draining);
+      await scoreOne(line, { path, verifier, file, farm: late.farm }, stop.draining);
       counts.scored += 1;
     } catch (error) {
       // Without the rollout id, equal failures are counted together.
@@ -105,14 +105,15 @@ async function scoreOutput(path: string, verifier: Verifier, o: ScoreValues): Pr
   return counts.scored + counts.known > 0 ? EXIT.someNotJudged : EXIT.unusable;
 }
 
+/** `path`: the scored output; `file`: where the scores go. */
+type Scoring = { path: string; verifier: Verifier; file: ScoreFile; farm: () => Promise<Farm> };
+
 async function scoreOne(
   line: OutputLine,
-  verifier: Verifier,
-  file: ScoreFile,
-  farm: () => Promise<Farm>,
+  { path, verifier, file, farm }: Scoring,
   signal: AbortSignal,
 ): Promise<void> {
-  const content = await artifactOfLine(line, farm);
+  const content = await artifactOfLine(line, path, farm);
   if (!content?.trajectory) {
     throw new SwefarmError('no_trajectory', 'the rollout has no trajectory');
   }

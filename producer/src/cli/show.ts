@@ -119,7 +119,7 @@ async function withoutResult(farm: Farm, name: string): Promise<string> {
 async function fromFile(path: string, id: string, o: FarmValues): Promise<Found> {
   const line = await findLine(path, id);
   await using opened = lazyFarm(() => producerConfig(o));
-  return { facts: line, content: await artifactOfLine(line, opened.farm) };
+  return { facts: line, content: await artifactOfLine(line, path, opened.farm) };
 }
 
 async function findLine(path: string, id: string): Promise<OutputLine> {

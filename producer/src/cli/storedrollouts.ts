@@ -13,7 +13,7 @@ import {
   type StoredRollout,
   UsageError,
 } from '@swefarm/shared';
-import { artifactOfLine, type OutputLine, openSource } from '@swefarm/trajectories';
+import { copyOf, type OutputLine, openSource, type ResultSource } from '@swefarm/trajectories';
 import { lazyFarm } from './farm.ts';
 import { printStatus } from './terminal.ts';
 
@@ -24,8 +24,6 @@ export type StoredRollouts = {
   /** Model of the first rollout. */
   model: string;
 };
-
-type Origin = ReturnType<typeof lazyFarm>;
 
 /**
  * Reads the judged rollouts of output files, and prints how many other rollouts it skips. Copies artifacts from Redis into `folder`.
@@ -49,7 +47,7 @@ export async function readStoredRollouts(
       const why = unusable(line);
       if (why !== null) leftOut.set(why, (leftOut.get(why) ?? 0) + 1);
       if (why !== null || line.facts === null) continue;
-      const artifact = await artifactFile(line, folder, origin).catch((error: unknown) => {
+      const artifact = await artifactFile(line, source, folder).catch((error: unknown) => {
         const text = `--replay ${file}: the artifact of ${line.rollout_id}: ${errorMessage(error)}`;
         throw new UsageError(text, { cause: error });
       });
@@ -77,14 +75,16 @@ const modelIn = async (artifact: string): Promise<string | null> =>
   (await decodeArtifact(await readFile(artifact))).trajectory?.model ?? null;
 
 /** Returns the path of the artifact's file. Writes the file first if the artifact is in Redis. */
-async function artifactFile(line: OutputLine, folder: string, origin: Origin): Promise<string> {
-  const { artifact, artifact_file: copy, rollout_id } = line;
-  const own = copy ?? (artifact !== null && isArtifactFile(artifact) ? fileURLToPath(artifact) : null);
+async function artifactFile(line: OutputLine, source: ResultSource, folder: string): Promise<string> {
+  const { artifact, rollout_id } = line;
+  const own =
+    copyOf(line, source.name) ??
+    (artifact !== null && isArtifactFile(artifact) ? fileURLToPath(artifact) : null);
   if (own !== null) {
     if (existsSync(own)) return own;
     throw new UsageError(`${own} does not exist`);
   }
-  const content = await artifactOfLine(line, origin.farm);
+  const content = await source.artifact(line);
   if (content === null) throw new UsageError('it is gone');
   await mkdir(join(folder, 'stored'), { recursive: true });
   const stored = join(folder, 'stored', `${rollout_id}.json.gz`);

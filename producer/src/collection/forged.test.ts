@@ -24,9 +24,10 @@ test('filters for resolved rollouts drop forged and unrewarded ones', async () =
     async *lines() {
       yield* [forged, masked, honest];
     },
+    artifact: async () => null,
   };
   const { chosen, dropped } = await chooseRollouts([source], {
-    ...{ filters: { onlyResolved: true }, prefer: 'first', lines: 'main', seed: 0, read: async () => null },
+    ...{ filters: { onlyResolved: true }, prefer: 'first', lines: 'main', seed: 0 },
   });
   expect([...chosen.keys()]).toEqual([honest.rollout_id]);
   expect([...dropped]).toEqual([['resolved without a reward', 2]]);

@@ -5,7 +5,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { describeProblems, type RawRow, readRows } from '@swefarm/datasets';
 import { type Instance, type RunRecord, UsageError } from '@swefarm/shared';
-import { withCopyOf } from '../output/artifact.ts';
 import type { OutputLine } from '../output/line.ts';
 import { type Output, type OutputFormat, openOutputFile, readOutputRun } from '../output/output.ts';
 import { gymFiles, openGymOutput } from './gym/rollouts.ts';
@@ -53,7 +52,7 @@ export async function* readLines(path: string): AsyncGenerator<OutputLine> {
         );
       }
       const { model_patch: patch = null } = (read.value.metadata ?? {}) as { model_patch?: string | null };
-      yield withCopyOf({ ...(line as OutputLine), patch: line.patch ?? patch }, path);
+      yield { ...(line as OutputLine), patch: line.patch ?? patch };
     }
   }
 }

@@ -5,9 +5,11 @@ import { encodeArtifact, type Farm } from '@swefarm/shared';
 import { bareArtifact } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { expect, test } from 'vitest';
-import { artifactOfLine, withCopyOf } from './artifact.ts';
+import { artifactOfLine, copyOf } from './artifact.ts';
 
 const artifactWith = (patch: string) => encodeArtifact(bareArtifact({ patch }));
+/** No copy is beside this output. */
+const OUTPUT = '/none/rollouts.jsonl';
 const noFarm = (): Promise<Farm> => Promise.reject(new Error('no farm is needed'));
 
 async function folder(name: string): Promise<string> {
@@ -19,7 +21,7 @@ async function folder(name: string): Promise<string> {
 test.each(['plain', 'with a blank', '100 %', 'a#b', 'é'])('a folder named "%s" is read', async (name) => {
   const path = join(await folder(name), 'x.1.a.swefarm.json.gz');
   await writeFile(path, await artifactWith('a patch'));
-  const read = await artifactOfLine({ artifact: pathToFileURL(path).href }, noFarm);
+  const read = await artifactOfLine({ artifact: pathToFileURL(path).href }, OUTPUT, noFarm);
   expect(read).toMatchObject({ patch: 'a patch' });
 });
 
@@ -28,25 +30,25 @@ test('the copy that a line names goes first; one that is gone is named', async (
   const copy = join(at, 'x.json.gz');
   await writeFile(copy, await artifactWith('the copy'));
   const artifact = pathToFileURL(join(at, 'gone.swefarm.json.gz')).href;
-  expect(await artifactOfLine({ artifact, artifact_file: copy }, noFarm)).toMatchObject({
+  expect(await artifactOfLine({ artifact, artifact_file: copy }, OUTPUT, noFarm)).toMatchObject({
     patch: 'the copy',
   });
-  await expect(artifactOfLine({ artifact }, noFarm)).rejects.toMatchObject({ code: 'artifact_missing' });
-  const lost = artifactOfLine({ artifact: null, artifact_file: `${copy}.lost` }, noFarm);
+  await expect(artifactOfLine({ artifact }, OUTPUT, noFarm)).rejects.toMatchObject({
+    code: 'artifact_missing',
+  });
+  const lost = artifactOfLine({ artifact: null, artifact_file: `${copy}.lost` }, OUTPUT, noFarm);
   await expect(lost).rejects.toThrow(/its artifact .*\.lost cannot be read/);
-  expect(await artifactOfLine({ artifact: null }, noFarm)).toBeNull();
+  expect(await artifactOfLine({ artifact: null }, OUTPUT, noFarm)).toBeNull();
 });
 
 test('a copy is found from the folder of the collector, and beside a moved output', async () => {
   const at = await folder('moved');
   await writeFile(join(at, 'x.json.gz'), '');
   const output = join(at, 'rollouts.jsonl');
-  expect(withCopyOf({ artifact_file: 'x.json.gz' }, output)).toEqual({
-    artifact_file: join(at, 'x.json.gz'),
-  });
+  expect(copyOf({ artifact_file: 'x.json.gz' }, output)).toBe(join(at, 'x.json.gz'));
   // The collector ran in the current folder, and the output is in another one.
   const here = relative(process.cwd(), join(at, 'x.json.gz'));
-  expect(withCopyOf({ artifact_file: here }, output)).toEqual({ artifact_file: join(at, 'x.json.gz') });
-  expect(withCopyOf({ artifact_file: 'lost' }, output)).toEqual({ artifact_file: resolve('lost') });
-  expect(withCopyOf({}, output)).toEqual({});
+  expect(copyOf({ artifact_file: here }, output)).toBe(join(at, 'x.json.gz'));
+  expect(copyOf({ artifact_file: 'lost' }, output)).toBe(resolve('lost'));
+  expect(copyOf({}, output)).toBeNull();
 });

@@ -14,26 +14,29 @@ import {
 import type { OutputLine } from './line.ts';
 
 /**
- * Returns a line whose `artifact_file` is absolute. The stored path is relative to the folder in which the collector ran, or, if the output
- * and its copies were moved together, to the folder of the output.
+ * Returns the absolute path of the copy that a line names; null: it names none. The stored path is relative to the folder in which the
+ * collector ran, or, if the output and its copies were moved together, to the folder of the output.
  */
-export function withCopyOf<T extends Pick<OutputLine, 'artifact_file'>>(line: T, output: string): T {
-  const { artifact_file: copy } = line;
-  if (copy === undefined) return line;
+export function copyOf(
+  { artifact_file: copy }: Pick<OutputLine, 'artifact_file'>,
+  output: string,
+): string | null {
+  if (copy === undefined) return null;
   const paths = [resolve(copy), resolve(dirname(output), copy)];
-  return { ...line, artifact_file: paths.find((path) => existsSync(path)) ?? resolve(copy) };
+  return paths.find((path) => existsSync(path)) ?? resolve(copy);
 }
 
 /**
- * Returns the artifact of a line; null when the line has none. Calls `farm` only for an artifact in the farm's store.
- * `artifact_file` is a path from {@link withCopyOf}.
+ * Returns the artifact of a line of the file `output`; null when the line has none. Calls `farm` only for an artifact in the farm's store.
  * @throws UsageError when the copy that the line names cannot be read; SwefarmError `artifact_missing` when the artifact is gone
  */
 export async function artifactOfLine(
   line: Pick<OutputLine, 'artifact' | 'artifact_file'>,
+  output: string,
   farm: () => Promise<Farm>,
 ): Promise<ArtifactContent | null> {
-  if (line.artifact_file !== undefined) return await decodeArtifact(await copyAt(line.artifact_file));
+  const copy = copyOf(line, output);
+  if (copy !== null) return await decodeArtifact(await copyAt(copy));
   if (line.artifact === null) return null;
   if (isArtifactFile(line.artifact)) return await readArtifactFile(line.artifact);
   return await (await farm()).artifacts.read(line.artifact);

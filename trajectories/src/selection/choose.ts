@@ -1,6 +1,6 @@
 /** Chooses the rollouts of an export in one pass over their lines. */
 import { createHash } from 'node:crypto';
-import { type ArtifactContent, isTruncated, successOf, type Trajectory } from '@swefarm/shared';
+import { isTruncated, successOf, type Trajectory } from '@swefarm/shared';
 import { chosenLines, type LineChoice } from '../export/lines.ts';
 import { type Split, splitOf } from '../formats/verl/rows.ts';
 import { BranchRewards } from '../output/branches.ts';
@@ -45,8 +45,6 @@ export type ChoiceOptions = {
   balance?: boolean | undefined;
   /** Shares of the parts of a recipe, applied after all other rules. */
   shares?: Shares | undefined;
-  /** Reads an artifact; null when there is none. If the read fails, tokens and patch of the rollout count as unknown. */
-  read(line: OutputLine): Promise<ArtifactContent | null>;
 };
 
 export type Choice = {
@@ -100,7 +98,7 @@ export async function chooseRollouts(
       else if (known.has(line.rollout_id)) drop('read before');
       else {
         known.add(line.rollout_id);
-        const candidate = { ...(await candidateOf(line, options)), part };
+        const candidate = { ...(await candidateOf(line, source, options)), part };
         const group = groups.get(line.instance_id);
         if (isTooLong(candidate, options.maxTokens)) drop(`over ${options.maxTokens} tokens`);
         else if (group) group.push(candidate);
@@ -124,10 +122,15 @@ export async function chooseRollouts(
   return { chosen, seen, dropped, instances, samples, branches, fingerprint: hashOf(chosen) };
 }
 
-async function candidateOf(line: OutputLine, options: ChoiceOptions): Promise<Omit<Candidate, 'part'>> {
+/** If the artifact cannot be read, tokens and patch of the rollout count as unknown. */
+async function candidateOf(
+  line: OutputLine,
+  source: ResultSource,
+  options: ChoiceOptions,
+): Promise<Omit<Candidate, 'part'>> {
   const counts = options.maxTokens !== undefined || COUNTED.has(options.prefer);
   const needed = counts || (options.dedup === true && line.patch === null);
-  const content = needed ? await options.read(line).catch(() => null) : null;
+  const content = needed ? await source.artifact(line).catch(() => null) : null;
   const patch = options.dedup === true ? patchKey(line.patch ?? content?.patch ?? '') : '';
   return {
     id: line.rollout_id,

@@ -20,7 +20,6 @@ export async function* fetchChosen(
   sources: readonly ResultSource[],
   chosen: ReadonlyMap<string, number>,
   done: ReadonlySet<string>,
-  read: (line: OutputLine) => Promise<ArtifactContent | null>,
 ): AsyncGenerator<Fetched> {
   const waiting: Promise<Fetched>[] = [];
   const fetchedIds = new Set(done);
@@ -30,7 +29,7 @@ export async function* fetchChosen(
       const sample = chosen.get(line.rollout_id);
       if (sample === undefined || fetchedIds.has(line.rollout_id)) continue;
       fetchedIds.add(line.rollout_id);
-      const fetched = fetchOne(line, read).then((found) => ({ line, sample, model, ...found }));
+      const fetched = fetchOne(line, source).then((found) => ({ line, sample, model, ...found }));
       // The promise is awaited later; without this handler, an earlier error would be an unhandled rejection.
       fetched.catch(() => undefined);
       waiting.push(fetched);
@@ -43,10 +42,10 @@ export async function* fetchChosen(
 
 async function fetchOne(
   line: OutputLine,
-  read: (line: OutputLine) => Promise<ArtifactContent | null>,
+  source: ResultSource,
 ): Promise<{ content: ArtifactContent | null } | { lost: string }> {
   try {
-    return { content: await read(line) };
+    return { content: await source.artifact(line) };
   } catch (error) {
     if (!(error instanceof SwefarmError) || error.retryable) throw error;
     return { lost: LOST[error.code] ?? errorMessage(error) };
