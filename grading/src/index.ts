@@ -1,7 +1,6 @@
 export { isDialect, parserName } from './dialects/registry.ts';
 export { recordExitCode, swebenchScript } from './plan/evalscript.ts';
 export type { GraderChoice } from './plan/graders.ts';
-export { exportsOf } from './plan/harbor.ts';
 export { isNoPatch, planEvaluation, untouchedPatch } from './plan/plan.ts';
 export { smithCommand, smithScript } from './plan/smith/command.ts';
 export { type TestFiles, testFilesOf } from './plan/smith/files.ts';

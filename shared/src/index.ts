@@ -58,6 +58,7 @@ export { type Family, family, renderFamilies } from './metrics/text.ts';
 export { outcomeFamilies, versionFamilies } from './metrics/totals.ts';
 export { vitalFamilies } from './metrics/vitals.ts';
 export { WORKER_METRICS } from './metrics/worker.ts';
+export { shellExports, shellQuoted } from './processes/bash.ts';
 export { dieWithParent } from './processes/diewithparent.ts';
 export { type Finding, renderFinding } from './processes/doctor.ts';
 export { catchEscaped, escapedErrors, escapedExit, logEscaped, onEscaped } from './processes/escaped.ts';

@@ -1,5 +1,6 @@
 /** Reads rows of Scale-SWE: a patch and a file contain the tests, and pytest writes JUnit XML. Rules: AweAI-Team/AweAgent bd17814. */
-import { heredoc, quoted } from '../fields/bash.ts';
+import { shellQuoted } from '@swefarm/shared';
+import { heredoc } from '../fields/bash.ts';
 import { type FieldReader, isTextList } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft } from './family.ts';
@@ -120,7 +121,7 @@ function scriptOf(read: FieldReader, workdir: string, expected: readonly string[
   ];
   return [
     '#!/bin/bash',
-    `cd ${quoted(workdir)}`,
+    `cd ${shellQuoted(workdir)}`,
     `rm -f ${RESULTS}`,
     ...restored.map((path) => `git checkout HEAD -- ${path} 2>/dev/null`),
     ...(testPatch === '' ? [] : [heredoc(`cat >${TEST_PATCH}`, testPatch), `${APPLY_TESTS} || exit 1`]),

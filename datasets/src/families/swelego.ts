@@ -1,6 +1,8 @@
 /** Reads rows of SWE-Lego: SWE-bench's columns and a test command. No grader is published. Rules: PrimeIntellect-ai/verifiers a60a606. */
+
 import { readDiff } from '@swefarm/grading';
-import { heredoc, quoted } from '../fields/bash.ts';
+import { shellQuoted } from '@swefarm/shared';
+import { heredoc } from '../fields/bash.ts';
 import type { FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft } from './family.ts';
@@ -41,9 +43,9 @@ function readLego(read: FieldReader): InstanceDraft {
 function restoreCommands(read: FieldReader, testPatch: string, base: string): string[] {
   try {
     return readDiff(testPatch).flatMap(({ source, target }) => [
-      ...(source.startsWith('a/') ? [`git checkout ${base} -- ${quoted(source.slice(2))}`] : []),
+      ...(source.startsWith('a/') ? [`git checkout ${base} -- ${shellQuoted(source.slice(2))}`] : []),
       ...(target.startsWith('b/') && target.slice(2) !== source.slice(2)
-        ? [`rm -f -- ${quoted(target.slice(2))}`]
+        ? [`rm -f -- ${shellQuoted(target.slice(2))}`]
         : []),
     ]);
   } catch (error) {

@@ -2,7 +2,8 @@
  * Reads rows of SWE-rebench V2: `install_config` names the commands and a parser, and each row has an image. The dataset's own
  * verdict requires that exactly the listed tests pass; trainers require at least these tests. Rules: SWE-rebench/SWE-rebench-V2 c71902a.
  */
-import { heredoc, quoted } from '../fields/bash.ts';
+import { shellQuoted } from '@swefarm/shared';
+import { heredoc } from '../fields/bash.ts';
 import { asObject, type FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft, RowContext } from './family.ts';
@@ -63,7 +64,7 @@ function readV2(read: FieldReader, { verdict, wrappedDataset }: RowContext): Ins
 const scriptOf = (workdir: string, testPatch: string, commands: readonly string[]): string =>
   [
     '#!/bin/bash',
-    `cd ${quoted(workdir)}`,
+    `cd ${shellQuoted(workdir)}`,
     'errors=$(mktemp)',
     '(',
     'set -e',

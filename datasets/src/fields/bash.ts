@@ -1,8 +1,6 @@
 /** Embeds texts of a row in bash scripts. */
 import { createHash } from 'node:crypto';
 
-export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-
 /** Returns a command that reads `text` from standard input. The end marker does not occur in the text. */
 export function heredoc(command: string, text: string): string {
   let end = `EOF_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;

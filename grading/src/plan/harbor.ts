@@ -1,5 +1,5 @@
 /** Plans the evaluation of a Harbor task by its shared verifier, as Harbor 0.25.0 runs it. The worker copies the tests and runs the script. */
-import type { HarborTask, InstancePlan } from '@swefarm/shared';
+import { type HarborTask, type InstancePlan, shellExports } from '@swefarm/shared';
 
 /** Folder to which the verifier writes the rewards. */
 const VERIFIER_LOGS = '/logs/verifier';
@@ -14,7 +14,7 @@ export const harborPlan = (task: HarborTask): InstancePlan => ({
   unapplied: 'ends',
   blank: 'tests_run',
   after: [],
-  script: `${exportsOf(task.verifier.env)}(/tests/test.sh)\n`,
+  script: `${shellExports(task.verifier.env)}(/tests/test.sh)\n`,
   timeout: task.verifier.timeout,
   files: [`${VERIFIER_LOGS}/reward.json`, `${VERIFIER_LOGS}/reward.txt`],
   outcomes: {
@@ -24,9 +24,3 @@ export const harborPlan = (task: HarborTask): InstancePlan => ({
   },
   verdict: { rule: 'reward' },
 });
-
-/** Returns lines of bash that set variables. */
-export const exportsOf = (env: Readonly<Record<string, string>>): string =>
-  Object.entries(env)
-    .map(([name, value]) => `export ${name}='${value.replaceAll("'", "'\\''")}'\n`)
-    .join('');

@@ -1,5 +1,6 @@
 /** Writes to the terminal: colours, widths, backpressure, and quoting of commands. */
 import { styleText } from 'node:util';
+import { shellQuoted } from '@swefarm/shared';
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -26,8 +27,7 @@ const PLAIN = /^[\w@%+=:,./-][\w@%+=:,./#-]*$/;
 const SECRET = /:\/\/[^/\s]*@/;
 
 /** Quotes a word for a shell, if necessary. */
-export const quoted = (word: string): string =>
-  PLAIN.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+export const quoted = (word: string): string => (PLAIN.test(word) ? word : shellQuoted(word));
 
 /** Returns this process's command, quoted for a shell, with the flag `more`. A command with a secret is not shown. */
 export function repeatCommand(args: readonly string[], more: readonly [flag: string, value: string]): string {

@@ -3,7 +3,7 @@
  * 80 ms of CPU. An answer is trusted only before untrusted code runs in the container; {@link codeOf} has the only exception.
  */
 import type { Duplex } from 'node:stream';
-import { newId, RolloutFailure, waitAtMost } from '@swefarm/shared';
+import { newId, RolloutFailure, shellQuoted, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { Capture, execResult } from '../capture.ts';
 import { joinedStream } from '../joinedstream.ts';
@@ -23,8 +23,6 @@ const AFTER_KILL_MS = 5_000;
  */
 const END_MS = 60_000;
 const MOST_BYTES = 512 * 1024;
-/** Quotes a text without NUL as one word of a shell's command line. */
-const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Operations of the container that {@link FirstProcess} needs. */
 export type OfContainer = {
@@ -219,7 +217,7 @@ export class FirstProcess implements Disposable {
   }
 
   #write(verb: string, nonce: string, words: readonly string[], more: readonly Buffer[] = []): void {
-    const text = Buffer.from(words.map((word) => quote(word.replaceAll('\0', ''))).join(' '));
+    const text = Buffer.from(words.map((word) => shellQuoted(word.replaceAll('\0', ''))).join(' '));
     this.#socket.write(
       Buffer.concat([Buffer.from(`${this.#secret} ${verb} ${nonce} ${text.length}\n`), text, ...more]),
     );

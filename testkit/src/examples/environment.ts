@@ -1,7 +1,7 @@
 /** Runs the setup of an example inside its own tree: a whole Debian tree by chroot, or the host's root overlaid with the tree. */
 import { chmod, copyFile, lstat, mkdir, readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { SwefarmError } from '@swefarm/shared';
+import { SwefarmError, shellQuoted } from '@swefarm/shared';
 import { has, type RunResult, run } from './run.ts';
 
 const ACTIVATE = join(import.meta.dirname, 'activate.sh');
@@ -44,12 +44,11 @@ export function installScript(recipe: {
   install: string | null;
   pip: string[];
 }) {
-  const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
   const variables = { PIP_NO_INDEX: '1', PIP_DISABLE_PIP_VERSION_CHECK: '1', LANG: 'C.UTF-8', ...recipe.env };
-  const exports = Object.entries(variables).map(([name, value]) => `export ${name}=${quoted(value)}`);
+  const exports = Object.entries(variables).map(([name, value]) => `export ${name}=${shellQuoted(value)}`);
   return [
     'set -eo pipefail',
-    `printf '%s\\n' ${exports.map(quoted).join(' ')} > ${ENVIRONMENT}/etc/conda/activate.d/testbed.sh`,
+    `printf '%s\\n' ${exports.map(shellQuoted).join(' ')} > ${ENVIRONMENT}/etc/conda/activate.d/testbed.sh`,
     'source /opt/miniconda3/bin/activate && conda activate testbed',
     ...(recipe.pip.length > 0 ? ['python -m pip install -q --no-deps /setup/*.whl'] : []),
     'cd /testbed',

@@ -1,20 +1,22 @@
 /** Tests made instances of SWE-rebench V1, SWE-Lego and Scale-SWE on one runtime. */
+
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
+import { shellQuoted } from '@swefarm/shared';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { words } from '../../src/launchers/commands.ts';
 import { writeLines } from '../../src/lines.ts';
 import { conversation, running } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
 import { EXAMPLE_FAMILIES, type ExampleInstance, makeExampleInstances } from './exampleinstances.ts';
-import { NEW_FILE, predictionsOf, quote } from './predictions.ts';
+import { NEW_FILE, predictionsOf } from './predictions.ts';
 import { openScene } from './scene.ts';
 
 /** Commands of an agent that searches for the answer: all git objects, folders that may have answers, and names of the instance. */
 const lookFor = ([
   mark = '',
   name = '',
-]: readonly string[]): string => `MARK=${quote(mark)} TEST=${quote(name)}
+]: readonly string[]): string => `MARK=${shellQuoted(mark)} TEST=${shellQuoted(name)}
 pwd; git log --all --format='%H %s'; git branch -a; git tag; git reflog; git stash list; git fsck --lost-found 2>/dev/null
 git show future 2>&1 | head -3
 for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do git cat-file -p $o | grep -aF -e "$MARK" -e "$TEST"; done

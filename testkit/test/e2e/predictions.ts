@@ -21,6 +21,3 @@ export function longestLine(patch: string, sign: '-' | '+'): string {
   if (!longest) throw new Error(`the patch has no line with ${sign}`);
   return longest;
 }
-
-/** Quotes a text as one shell word. */
-export const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

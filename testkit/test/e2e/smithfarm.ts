@@ -1,10 +1,12 @@
 /** Runs rollouts of SWE-smith rows, and checks what an agent that searches for the answer finds. */
+
 import { basename } from 'node:path';
+import { shellQuoted } from '@swefarm/shared';
 import type { SmithRow } from '../../src/families/smith.ts';
 import { words } from '../../src/launchers/commands.ts';
 import { conversation, running } from '../../src/policy/script.ts';
 import { startScriptedPolicy } from '../../src/policy/server.ts';
-import { longestLine, quote } from './predictions.ts';
+import { longestLine } from './predictions.ts';
 import type { Line, Scene } from './scene.ts';
 
 export type SmithRun = { scene: Scene; dataset: string; runtime: string };
@@ -36,8 +38,8 @@ export async function observed(run: SmithRun, command: string): Promise<Map<stri
 }
 
 /** Returns commands that search a sandbox for the bug and for the code without the bug. */
-export const looksFor = (row: SmithRow): string => `MARK=${quote(markOf(row))}
-grep -rlF ${quote(markOf(row, '+'))} . | sed 's/^/bug in /'
+export const looksFor = (row: SmithRow): string => `MARK=${shellQuoted(markOf(row))}
+grep -rlF ${shellQuoted(markOf(row, '+'))} . | sed 's/^/bug in /'
 git log --all --format='subject %s'; git branch -a; git remote -v; git reflog; git stash list; git tag
 git show HEAD~1 2>&1 | head -1; git fsck --lost-found 2>/dev/null; git show origin/main:parse.py 2>&1 | head -1
 git cat-file --batch-all-objects --batch-check | grep -c commit | sed 's/^/commits /'

@@ -3,10 +3,10 @@
  * the calls, so that a replay which executes the recorded calls again reaches the same state, that of `undo_edit` included.
  */
 import type { CommandResult } from '@swefarm/sandbox';
-import type { CommandRecord, Turn } from '@swefarm/shared';
+import { type CommandRecord, shellQuoted, type Turn } from '@swefarm/shared';
 import type { Arguments, Call } from './actions.ts';
 import { Editor } from './editor/editor.ts';
-import { Interrupted, quoted, type RunScript } from './editor/files.ts';
+import { Interrupted, type RunScript } from './editor/files.ts';
 import { type CommandState, countRepeats, executeCommand, recordCommand } from './execute.ts';
 import { renderObservation } from './observation.ts';
 
@@ -98,7 +98,7 @@ function scriptOf(script: string, args: Arguments): string {
   const given = Object.entries(args).filter(([key, value]) => /^[A-Za-z_]\w*$/.test(key) && value !== null);
   const lines = given.map(([key, value]) => {
     const text = typeof value === 'string' ? value.replaceAll('\0', '') : JSON.stringify(value);
-    return `export ARG_${key}=${quoted(text)}`;
+    return `export ARG_${key}=${shellQuoted(text)}`;
   });
   return [...lines, script].join('\n');
 }

@@ -1,8 +1,15 @@
 /** Carries out one input of an external driver, and records it as a turn with one tool call. */
 import type { CommandResult } from '@swefarm/sandbox';
-import type { AnswerContent, InputError, SessionAnswer, SessionInput, Turn } from '@swefarm/shared';
+import {
+  type AnswerContent,
+  type InputError,
+  type SessionAnswer,
+  type SessionInput,
+  shellExports,
+  shellQuoted,
+  type Turn,
+} from '@swefarm/shared';
 import type { AgentDeps } from './agent.ts';
-import { quoted } from './editor/files.ts';
 import { type CommandState, executeCommand } from './execute.ts';
 
 /** Files and patch of the sandbox. Failures that the driver or the sandbox's code caused are returned. */
@@ -90,9 +97,8 @@ async function runCommand(state: InputState, turn: Turn, seq: number, input: Com
 
 /** Returns the command with its folder and its variables. */
 function scriptOf({ command, cwd, env = {} }: Command): string {
-  const lines = Object.entries(env).map(([name, value]) => `export ${name}=${quoted(value)}`);
-  if (cwd !== undefined) lines.unshift(`cd -- ${quoted(cwd)} || exit`);
-  return [...lines, command].join('\n');
+  const enter = cwd === undefined ? '' : `cd -- ${shellQuoted(cwd)} || exit\n`;
+  return `${enter}${shellExports(env)}${command}`;
 }
 
 /** Returns head and tail of an output, together at most `limit` bytes. */

@@ -2,9 +2,8 @@
  * The shared verifier of a Harbor task, which works in the container of the agent. No process of the agent and no file in `/tests` or
  * `/logs/verifier` is left when the tests begin. Programs of the container may be the agent's; `trust` judges these.
  */
-import { exportsOf } from '@swefarm/grading';
 import type { Container, ExecOptions } from '@swefarm/sandbox';
-import { type HarborTask, SwefarmError } from '@swefarm/shared';
+import { type HarborTask, SwefarmError, shellExports } from '@swefarm/shared';
 import { taskFiles, userOf } from './settings.ts';
 
 const TIMEOUT_MS = 30_000;
@@ -35,7 +34,7 @@ export async function runSolution(
     [{ path: '/solution/solve.sh', content: Buffer.from(solve), mode: 0o755 }],
     signal,
   );
-  const script = `${exportsOf({ DEBIAN_FRONTEND: 'noninteractive', ...task.solution_env })}/solution/solve.sh\n`;
+  const script = `${shellExports({ DEBIAN_FRONTEND: 'noninteractive', ...task.solution_env })}/solution/solve.sh\n`;
   await container.exec(['/bin/bash', '-c', script], {
     user: userOf(task.agent, container.spec.image),
     cwd: container.workdir,

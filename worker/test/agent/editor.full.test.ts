@@ -6,9 +6,10 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type Container, openShell } from '@swefarm/sandbox';
 import { LIMITS, NEVER, spec } from '@swefarm/sandbox/test/subject.ts';
+import { shellQuoted } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
 import { Editor } from '../../src/agent/editor/editor.ts';
-import { quoted, type RunScript } from '../../src/agent/editor/files.ts';
+import type { RunScript } from '../../src/agent/editor/files.ts';
 import { RUNTIMES } from '../matrix/runtimes.ts';
 import { openMachine } from '../matrix/scene.ts';
 import { type EditorCall, type EditorCase, editorCases } from './editorcases.ts';
@@ -112,7 +113,7 @@ describe.each(RUNTIMES)('on %s', (name) => {
       shell.run(script, { timeoutMs: 60_000, maxOutputBytes, signal: NEVER });
     const fileAt = async (path: string): Promise<string | null> => {
       const { exitCode, head } = await run(
-        `[ -f ${quoted(path)} ] && base64 -w0 < ${quoted(path)}`,
+        `[ -f ${shellQuoted(path)} ] && base64 -w0 < ${shellQuoted(path)}`,
         4 * 1024 ** 2,
       );
       return exitCode === 0 ? head.toString() : null;
@@ -121,8 +122,8 @@ describe.each(RUNTIMES)('on %s', (name) => {
     let edits = 0;
     for (const [number, { path, file, calls }] of cases.entries()) {
       const editor = new Editor({ workdir: '/testbed', verbatim: false, mostEntries: 1e6 });
-      const folder = quoted(path.slice(0, path.lastIndexOf('/')));
-      await run(`mkdir -p ${folder}; printf %s ${file} | base64 -d > ${quoted(path)}`, 1_000);
+      const folder = shellQuoted(path.slice(0, path.lastIndexOf('/')));
+      await run(`mkdir -p ${folder}; printf %s ${file} | base64 -d > ${shellQuoted(path)}`, 1_000);
       for (const [at, call] of calls.entries()) {
         const outcome = theirs[number]?.[at];
         if (!outcome) throw new Error(`case ${number} has no outcome ${at}`);

@@ -1,7 +1,8 @@
 /** Makes the shell scripts of SWE-smith instances, which create the tree with the bug, and hide and restore the tests. */
+
 import { readFileSync } from 'node:fs';
 import type { TestFiles } from '@swefarm/grading';
-import { quoted } from '../../fields/bash.ts';
+import { shellQuoted } from '@swefarm/shared';
 
 /** Reads a script without its comments, because each row contains a copy of the script. */
 const text = (name: string): string =>
@@ -46,7 +47,7 @@ const lines = (values: readonly string[]): string =>
     .join('');
 
 const heading = ({ instanceId, folder }: SmithTree): string =>
-  `id=${quoted(instanceId)}\nfolder=${quoted(folder)}`;
+  `id=${shellQuoted(instanceId)}\nfolder=${shellQuoted(folder)}`;
 
 const searching = (tree: SmithTree, tests: TestFiles): string[] => [
   heading(tree),
@@ -67,7 +68,7 @@ export const hideScript = (tree: SmithTree, tests: TestFiles): string =>
 
 /** Returns a script that resets the files of the patch at `path` and removes hidden test files that the patch creates. */
 export const roomScript = (tree: SmithTree, tests: TestFiles, path: string): string =>
-  [...searching(tree, tests), `patch=${quoted(path)}`, HIDDEN, ROOM].join('\n');
+  [...searching(tree, tests), `patch=${shellQuoted(path)}`, HIDDEN, ROOM].join('\n');
 
 /** Returns a script that restores the files of `tests` from the start commit. */
 export const restoreScript = (tree: SmithTree, tests: TestFiles): string =>

@@ -7,6 +7,7 @@ import {
   jsonText,
   SandboxConfig,
   type Step,
+  shellQuoted,
 } from '@swefarm/shared';
 
 const asset = (name: string): string => readFileSync(new URL(`./task/${name}`, import.meta.url), 'utf8');
@@ -34,8 +35,7 @@ export type TaskOptions = {
   testSeconds: number;
 };
 
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-const command = (argv: readonly string[]): string => argv.map(quoted).join(' ');
+const command = (argv: readonly string[]): string => argv.map(shellQuoted).join(' ');
 
 /** Returns the texts of the files by path, below the folder of the task. */
 export function taskFiles(
@@ -114,8 +114,8 @@ function verifierFiles({ instance, plan, workdir, limit }: Task): Record<string,
     'grade.py': GRADE,
     'readers.py': READERS,
     'plan.sh': lines([
-      `workdir=${quoted(workdir)}`,
-      `patch_path=${quoted(plan.patch_path)}`,
+      `workdir=${shellQuoted(workdir)}`,
+      `patch_path=${shellQuoted(plan.patch_path)}`,
       `unapplied=${plan.unapplied}`,
       `limit=${Math.ceil(limit)}`,
       STEP,
@@ -134,7 +134,7 @@ function verifierFiles({ instance, plan, workdir, limit }: Task): Record<string,
 const pattern = (path: string): string => path.replace(/[\\[\]*? ]/g, '\\$&');
 
 /** Shell variables of the repository and of the git folder with its start. */
-const pathVariables = (workdir: string): string[] => [`workdir=${quoted(workdir)}`, `start=${START}`];
+const pathVariables = (workdir: string): string[] => [`workdir=${shellQuoted(workdir)}`, `start=${START}`];
 
 const lines = (texts: readonly string[]): string => texts.map((text) => `${text}\n`).join('');
 
@@ -149,7 +149,7 @@ function numbered(folder: string) {
   const scripts: string[] = [];
   const call = ({ name, script, timeout, may_fail }: Step): string => {
     const file = `${folder}/${scripts.push(script)}.sh`;
-    return `  step ${may_fail ? 'may' : 'must'} ${Math.ceil(timeout)} ${quoted(name)} ${file} || return\n`;
+    return `  step ${may_fail ? 'may' : 'must'} ${Math.ceil(timeout)} ${shellQuoted(name)} ${file} || return\n`;
   };
   return {
     function: (name: string, steps: readonly Step[]): string =>
@@ -178,7 +178,7 @@ const solution = ({ apply, patch_path, reset_between }: InstancePlan, workdir: s
   const used = apply.length === 0 ? [['git', 'apply', patch_path]] : apply.map(({ argv }) => argv);
   const reset = reset_between.map((argv) => `${command(argv)}\n`).join('');
   const tries = used.map((argv) => `${command(argv)} && exit\n`).join(reset);
-  return `#!/bin/bash\n# Applies the gold patch.\ncd ${quoted(workdir)} || exit\ncp /solution/gold.diff ${quoted(patch_path)}\n${tries}exit 1\n`;
+  return `#!/bin/bash\n# Applies the gold patch.\ncd ${shellQuoted(workdir)} || exit\ncp /solution/gold.diff ${shellQuoted(patch_path)}\n${tries}exit 1\n`;
 };
 
 function gradedBy({ FAIL_TO_PASS, PASS_TO_PASS }: Instance, { outcomes, verdict }: InstancePlan) {

@@ -2,7 +2,9 @@
  * Files of a sandbox for the editor, read and written by commands of the sandbox's own shell: with the rights, links and mounts of the
  * model's commands, and so that a replay of the calls has the same effects. Needs bash, head, find and sort in the image, nothing else.
  */
+
 import type { CommandResult } from '@swefarm/sandbox';
+import { shellQuoted } from '@swefarm/shared';
 
 /** Most bytes of a file that the editor reads or writes: the text is handled in the worker's own thread, and is a part of a command. */
 export const MOST_BYTES = 2 * 1024 ** 2;
@@ -31,19 +33,16 @@ export class Interrupted extends Error {
 
 const EXITS = { folder: 41, special: 42, missing: 43, orphan: 44, unreadable: 45 } as const;
 
-/** Quotes a text for bash. */
-export const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
-
 /** Looks at a path. `mostEntries`: most characters of the list of a folder. */
 export async function look(run: RunScript, path: string, mostEntries: number): Promise<Looked> {
   const parent = path.slice(0, path.lastIndexOf('/')) || '/';
   const script = [
-    `p=${quoted(path)}`,
+    `p=${shellQuoted(path)}`,
     // A name that begins with a slash is no option.
     `if [ -d "$p" ]; then find "$p" -maxdepth 2 ! -path '*/.*' 2>/dev/null | LC_ALL=C sort; exit ${EXITS.folder}; fi`,
     `if [ -f "$p" ]; then [ -r "$p" ] || exit ${EXITS.unreadable}; exec head -c ${MOST_BYTES + 1} < "$p"; fi`,
     `[ -e "$p" ] && exit ${EXITS.special}`,
-    `[ -d ${quoted(parent)} ] && exit ${EXITS.missing}`,
+    `[ -d ${shellQuoted(parent)} ] && exit ${EXITS.missing}`,
     `exit ${EXITS.orphan}`,
   ].join('\n');
   const result = await run(script, Math.max(MOST_BYTES + 1, mostEntries * 4));
@@ -87,7 +86,7 @@ export async function write(
       encoding === 'latin1' ? /[\0\x80-\xff]/g : /\0/g,
       (one) => `\\0${one.charCodeAt(0).toString(8).padStart(3, '0')}`,
     );
-  const script = `printf %b ${quoted(escaped)} >| ${quoted(path)} || exit 1`;
+  const script = `printf %b ${shellQuoted(escaped)} >| ${shellQuoted(path)} || exit 1`;
   const { exitCode, head } = await run(script, 4096);
   if (exitCode === 0) return null;
   return head.toString('utf8').split(': ').at(-1)?.trim() || `exit code ${exitCode}`;

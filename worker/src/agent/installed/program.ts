@@ -2,7 +2,7 @@
 import { posix } from 'node:path';
 import type { AgentStart } from '@swefarm/agents';
 import type { Container, ExecResult } from '@swefarm/sandbox';
-import { RolloutFailure, waitAtMost } from '@swefarm/shared';
+import { RolloutFailure, shellExports, waitAtMost } from '@swefarm/shared';
 import { ACTIVATE } from './image.ts';
 
 /** Folder of the agent in its sandbox, outside of the repository. */
@@ -88,7 +88,7 @@ export async function startProgram(
 /** Login shells, in which some agents run commands, read the system's profile, which replaces the search path, and then this one. */
 const profileOf = (path: string): AgentStart['files'][number] => ({
   path: `${HOME}/.profile`,
-  content: `export PATH='${path.replaceAll("'", `'\\''`)}'\n`,
+  content: shellExports({ PATH: path }),
 });
 
 async function writeFiles(
