@@ -17,8 +17,8 @@ export async function putByEngine(
   signal.throwIfAborted();
   const pack = tar.pack();
   const nameOf = (path: string): string => path.replace(/^\/+/, '');
-  // The engine merges a folder of the archive into an existing folder. It replaces everything else at the path of an entry, and does not
-  // follow a link there. So the entry of a file removes the old folder, and the next entry creates the new folder.
+  // The engine merges a folder of the archive into an existing folder. The engine replaces everything else at the path of an entry, also
+  // a link. So the first entry, a file, removes the old folder. The second entry creates the new folder.
   for (const { path, mode } of folders) {
     const [parent = '', child] = nameOf(path).split('/');
     if (child !== undefined) pack.entry({ name: parent, type: 'directory', mode: 0o755 });

@@ -1,4 +1,4 @@
-/** Writes files into a sandbox with shell commands. The caller's `run` runs them inside or outside of the sandbox. */
+/** Writes files into a sandbox with shell commands. The caller's `run` runs the commands inside or outside of the sandbox. */
 import { readFileSync } from 'node:fs';
 import { RolloutFailure } from '@swefarm/shared';
 import type { SandboxFile } from '../runtime.ts';
