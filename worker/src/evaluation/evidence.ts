@@ -91,7 +91,7 @@ export async function whatChanged(
 
 /**
  * Returns the changed files of a running container, in the form of {@link whatChanged}. The caller has killed the container's processes
- * and has run no program of the container since: a changed program can remove itself.
+ * and has not run a program of the container since then, because a changed program can remove itself.
  */
 export async function changedSoFar(container: Container, signal: AbortSignal): Promise<Changed> {
   if (!container.changes) return {};

@@ -84,7 +84,7 @@ export function goldHealthOf(
   };
 }
 
-/** Failure classes whose cause is `unreadable` of the report. */
+/** Failure classes whose message begins with the report's `unreadable`, which states the cause. */
 const UNREAD: ReadonlySet<FailureClass> = new Set(['parser_failed', 'tests_cannot_start']);
 
 /** Applies the reward table. Throws RolloutFailure when the table calls these facts a failure, or when the model took no turn. */
