@@ -109,7 +109,7 @@ test('single samples with different endpoints, headers and fields share a run', 
     expect(await sample('d', policy)).toMatchObject({ status: 422, body: { error: { field } } });
 });
 
-test('a trainer resumed at another address replays only unfinished rollouts', async () => {
+test('a trainer that resumes at another URL restarts only unfinished rollouts', async () => {
   const { url, farm } = await testGateway();
   const rest = gate();
   const { seen } = startPlayer(farm, (nth, id) => (nth === 0 ? judged(1) : rest.resolved(nth, id)));
@@ -121,7 +121,7 @@ test('a trainer resumed at another address replays only unfinished rollouts', as
   const ended = await sample('a', 9, {}, 60);
   const waiting = await sample('b', 9);
   await until(async () => seen.length === 2);
-  // The trainer restarts: its server has another port, and its router another key.
+  // The trainer restarts: its server has another port, and its router sends another key.
   const router = { headers: { 'x-smg-routing-key': 'k' }, extra_body: { cache_salt: 's' } };
   expect(await sample('a', 10, router)).toEqual(ended);
   expect(await sample('b', 9, router)).toEqual(waiting);
@@ -133,7 +133,7 @@ test('a trainer resumed at another address replays only unfinished rollouts', as
   );
   const job = await farm.queue().getJob(anew.rollout_id);
   expect(job?.data.policy).toMatchObject({ urls: ['http://127.0.0.1:10/v1'], ...router });
-  // A setting of the run makes another rollout.
+  // A request with another setting of the run starts another rollout.
   expect((await sample('a', 10, { version: '4' })).rollout_id).not.toBe(ended.rollout_id);
   rest.open();
   expect(await sample('b', 10, {}, 60)).toMatchObject({ status: 'done', rollout_id: anew.rollout_id });

@@ -1,17 +1,17 @@
-/** The reply of a policy as a caller with retries knows it, and its turn. */
+/** Defines the reply of a policy to a client that retries, and converts the reply to a turn. */
 import type { Turn } from '@swefarm/shared';
 import type { ModelReply } from './endpoint/reply.ts';
 
 /**
- * `seconds`: duration without the seconds in which the policy was paused. `endpoint`: the sender of the last part. `spans` is absent when the
- * endpoint sent no token ids.
+ * The reply of a policy. `seconds` is the duration without pauses of the policy. `endpoint` is the endpoint that sent the last part of the
+ * answer. `spans` is absent if the endpoint sent no token ids.
  */
 export type PolicyReply = ModelReply & { seconds: number; endpoint: string } & Pick<
     Turn,
     'policy_version' | 'asked' | 'spans'
   >;
 
-/** Returns the turn of a reply, without tokens and commands. @param message index of the reply's message in the trajectory */
+/** Converts a reply to a turn without tokens and commands. @param message index of the reply's message in the trajectory */
 export const turnOf = (reply: PolicyReply, message: number): Turn => ({
   message,
   finish_reason: reply.finish_reason,

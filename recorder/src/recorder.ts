@@ -29,7 +29,7 @@ export type Continued = {
   generation_log_probs: Float32Array | null;
 };
 
-/** `after`: from where other lines may continue. `text`: the sampled text; absent if the server parsed the answer. */
+/** Other lines may continue from the point `after`. `text` is the sampled text. If the server parsed the answer, `text` is absent. */
 export type RecordedReply = PolicyReply & { after: PolicyPoint; text?: string };
 
 export type PolicyRequest = {

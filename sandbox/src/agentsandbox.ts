@@ -9,7 +9,7 @@ import { prepareTree, pruneObjects, replaceHistory, type Snapshot } from './snap
 /** Disposing the sandbox ends the shell, then the container. */
 export type PreparedSandbox = AsyncDisposable & {
   container: Container;
-  /** Null: the instance has no repository. */
+  /** Null if the instance has no repository. */
   snapshot: Snapshot | null;
   /** The caller awaits `pruned` before the agent's first command. */
   shell: Shell;

@@ -23,7 +23,7 @@ export class PreparedContainer implements AsyncDisposable {
     });
   }
 
-  /** Makes a container, in which an agent worked, the one that the next {@link take} returns. */
+  /** Sets the container that the next {@link take} returns. An agent has worked in this container. */
   give(container: Container): void {
     this.#ahead = Promise.resolve(container);
   }

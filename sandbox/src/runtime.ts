@@ -30,22 +30,23 @@ export type ReadyImage = {
   name: string;
   digest: string;
   ref: string;
-  /** User and working folder that the image's configuration names; absent: none. */
+  /** User of the image's configuration; absent if the configuration names no user. */
   user?: string;
+  /** Working folder of the image's configuration; absent if the configuration names no folder. */
   workdir?: string;
-  /** Program that the image's configuration names; no runtime starts it. */
+  /** ENTRYPOINT of the image's configuration. No runtime runs the entrypoint. */
   entrypoint?: readonly string[];
-  /** True: the image was fetched, built or unpacked for this caller. */
+  /** True if the image was fetched, built or unpacked for this caller. */
   pulled?: boolean;
 };
 
-/** An image that is built from a folder with a Dockerfile. */
+/** Describes the build of an image from a folder with a Dockerfile. */
 export type ImageBuild = {
   name: string;
-  /** Files of the folder by path. */
+  /** Files of the folder. The keys are paths relative to the folder. */
   files: ReadonlyMap<string, { content: Uint8Array; executable: boolean }>;
   timeoutMs: number;
-  /** Limits of each step. */
+  /** Limits of each build step. */
   limits: Pick<Limits, 'cpus' | 'memoryBytes'>;
 };
 
@@ -57,7 +58,7 @@ export type ContainerSpec = {
   limits: Limits;
   workdir: string;
   env: Record<string, string>;
-  /** User of process 1 and of commands that name none; absent: the user of the image. */
+  /** User of process 1 and of commands without a user. If `user` is absent, the user of the image applies. */
   user?: 'root';
   /** Folders of this machine that code inside can read and cannot write; absent: none. */
   mounts?: readonly Mount[];
@@ -79,7 +80,7 @@ export type ExecOptions = {
   /** Replaces the whole environment, so that nothing of the agent's shell is inherited. */
   env?: Record<string, string>;
   cwd?: string;
-  /** User of the command, by name or number; absent: that of the container. */
+  /** User of the command, by name or number. If `user` is absent, the default user of the container applies. */
   user?: string;
   stdin?: Uint8Array;
   timeoutMs: number;
@@ -104,7 +105,7 @@ export type ExecResult = {
   survived?: boolean;
 };
 
-/** `path`: absolute, with one or two parts. */
+/** A folder to create. `path` is absolute and has one or two components. */
 export type NewFolder = { path: string; mode: number };
 
 export type SandboxFile = { path: string; content: Uint8Array; mode?: number };
@@ -136,8 +137,9 @@ export interface Container extends AsyncDisposable {
   /** Writes files to absolute paths, and makes their folders. */
   putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void>;
   /**
-   * Replaces folders, whatever is there, by new ones with these files. No program of the container runs, and no link is followed. Requires
-   * that no process but the first is left. Throws RolloutFailure sandbox_lost / node_disk. Absent: the runtime cannot write from outside.
+   * Replaces everything at the paths of `folders` by new folders, then writes `files`. Runs no program of the container and follows no link.
+   * The caller has killed all processes except process 1. Throws RolloutFailure sandbox_lost / node_disk. The method is absent if the runtime
+   * cannot write from outside.
    */
   replaceFolders?(
     folders: readonly NewFolder[],
@@ -171,7 +173,7 @@ export interface Container extends AsyncDisposable {
    * the runtime does not isolate the files.
    */
   end?(signal: AbortSignal): Promise<FileChanges>;
-  /** Returns the changed files so far, of a container that runs. Absent: as for {@link Container.end}. */
+  /** Returns the files that changed so far in a running container. The method is absent if the runtime does not isolate the files. */
   changes?(): Promise<FileChanges>;
   /** Returns a stamp, read from outside, that changes with every write of the file; null if the file is not visible from outside. */
   fileStamp?(path: string): Promise<string | null>;
@@ -234,8 +236,8 @@ export interface Runtime extends AsyncDisposable {
    */
   ensureImage(image: string, signal: AbortSignal, instanceId?: string): Promise<ReadyImage>;
   /**
-   * Builds an image unless this node has an image of that name; absent: the runtime cannot build. Throws RolloutFailure image_build /
-   * image_not_built / image_pull / engine_unreachable / node_disk.
+   * Builds an image unless this node has an image of the same name. The method is absent if the runtime cannot build images. Throws
+   * RolloutFailure image_build / image_not_built / image_pull / engine_unreachable / node_disk.
    */
   build?(build: ImageBuild, signal: AbortSignal): Promise<void>;
   /** Returns the maximum for one sandbox; absent or null: any request is tried. */

@@ -102,7 +102,7 @@ export function remainsContract(subject: () => Subject): void {
     expect(await container.end?.(NEVER)).toBeDefined();
   });
 
-  it('replaces folders with no program of the container, and lists changes', async (here) => {
+  it('replaces folders and lists changes without programs of the container', async (here) => {
     await using running = await start(subject());
     if (!running.replaceFolders) return here.skip('the runtime cannot write from outside');
     await sh(

@@ -43,7 +43,7 @@ export async function child(
     return `${listener.by} ${output.toString().trim()}`;
   };
 
-  /** Returns what is in a folder that replaced an unreadable one; null: the runtime cannot replace folders. */
+  /** Replaces an unreadable folder, and returns the content of the new folder. Returns null if the runtime cannot replace folders. */
   const byReplacing = async (): Promise<string | null> => {
     if (!container.replaceFolders) return null;
     await sh('mkdir -p /tests/a; echo old >/tests/a/b; chmod 0 /tests/a');

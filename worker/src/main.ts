@@ -85,7 +85,9 @@ withConfig(program.command('doctor'))
   });
 
 withConfig(program.command('images'))
-  .description('images of this node, as JSON lines; swefarm images writes the lines of stdin')
+  .description(
+    'list, pull, convert, prune or verify images of this node, with JSON lines on stdin and stdout; see swefarm images',
+  )
   .addArgument(new Argument('<action>').choices(IMAGE_ACTIONS))
   .action(async (action: ImageAction, flags: Record<string, unknown>) => {
     const config = loadConfig('worker', { flags });

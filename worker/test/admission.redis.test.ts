@@ -102,7 +102,7 @@ test('a freed slot starts a waiting rollout before the delay of its job ends', a
   const at = await scene(6, 1, { slots: 3 });
   await expect.poll(async () => (await at.results()).length, POLL).toBe(6);
   expect(performance.now() - from).toBeLessThan(ADMISSION_WAIT_MS);
-  // Three jobs start at once, so that any of them may be admitted first. The others are ordered by instance and index.
+  // Three jobs start at once, so any of them may be admitted first. The others are ordered by instance and index.
   const [first, ...others] = (await at.results()).map(({ rollout_id }) => rollout_id);
   expect(others).toEqual(at.ids.toSorted().filter((id) => id !== first));
 });

@@ -1,4 +1,4 @@
-/** `swefarm-worker images pull` with an image that is built from a Harbor task. */
+/** Tests `swefarm-worker images pull` with an image that the node builds from a Harbor task. */
 import { Readable } from 'node:stream';
 import { BUILT_IMAGES, loadConfig, newId, silentLog } from '@swefarm/shared';
 import { ensureDocker } from '@swefarm/testkit';

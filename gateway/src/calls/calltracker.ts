@@ -222,8 +222,8 @@ export class CallTracker {
   }
 
   /**
-   * Returns the rollout of an earlier request. Returns null, and cancels the rollout, if it has no result and the caller names other
-   * endpoints: the caller has restarted, and the endpoints of the rollout may be gone.
+   * Returns the rollout of an earlier request. If the rollout has no result and the caller names other endpoints, cancels the rollout and
+   * returns null: the caller has restarted, and the endpoints of the rollout may no longer exist.
    */
   async #attach(
     rolloutId: string,

@@ -20,7 +20,7 @@ import type { CallDeps } from './servecall.ts';
 export const RolloutRequest = z.strictObject({
   request_id: z.string().min(1).max(200).meta({
     description:
-      'the same id with the same instance and settings is the same rollout, until an hour after its answer; a cancelled one only until its answer. An unfinished rollout is played anew if policy.urls differ',
+      'requests with the same id, instance and settings get the same rollout until an hour after the answer; a cancelled rollout only until the answer. If policy.urls differ, an unfinished rollout is cancelled and a new one starts',
   }),
   instance: z
     .union([z.string(), z.looseObject({})], 'expected a row, or an id of the dataset of serve')
@@ -72,8 +72,8 @@ export async function serveRollout(
 }
 
 /**
- * Separates endpoints, headers and fields of the policy from the settings of the run. A trainer sends different ones for each sample, and
- * these samples share a run. A resumed trainer sends different ones for the same sample.
+ * Separates the policy's endpoints, headers and fields from the settings of the run. A trainer sends different endpoints for each sample,
+ * and these samples share a run. A resumed trainer sends different endpoints for the same sample.
  */
 function splitPolicy(run: SettingsTree) {
   const { urls, headers, extra_body, ...policy } = asTree(run.policy);

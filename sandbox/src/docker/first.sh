@@ -13,7 +13,8 @@ exec 2>/dev/null
 __sf_idle() {
   unset __sf_secret __sf_nonce
   exec </dev/null >/dev/null
-  # After a kill no program of the container may run: code may have replaced it. So this waits without `sleep` where it can.
+  # After a kill, no program of the container may run, because code inside may have replaced the program. `read` is part of bash.
+  # If `read` fails, the loop with `sleep` waits instead.
   exec 9<> <(:)
   while read -r -u 9 || (($? > 128)); do :; done
   while :; do sleep 86400 & wait $!; done

@@ -15,7 +15,7 @@ export async function killOthers(container: Docker.Container, engine: Engine): P
   try {
     const first = String((await answerAbout(container, container.inspect())).State.Pid);
     const others = (await listPids(container, engine))?.filter((pid) => pid !== first) ?? null;
-    // Without a process to wait for, a late kill could hit the next command.
+    // If there is no other process, the end of the kill cannot be observed, and a late kill could hit the next command.
     if (others?.length === 0) return;
     const before = new Set(others);
     await answerAbout(container, container.kill({ signal: 'SIGUSR1' }));

@@ -1,4 +1,4 @@
-/** Writes into a container by the engine's archives, without a program of the container. */
+/** Writes files and folders into a container through the engine's archive API. No program of the container runs. */
 import { buffer } from 'node:stream/consumers';
 import type Docker from 'dockerode';
 import tar from 'tar-stream';
@@ -8,7 +8,7 @@ import { requireReadable } from './accounts.ts';
 import { isLate } from './deadline.ts';
 import { answerAbout } from './stoppedstarts.ts';
 
-/** Writes files, with `folders` before them. Throws RolloutFailure; class `sandbox_lost` if the engine cannot write. */
+/** Replaces `folders`, then writes `files`. Throws RolloutFailure; the class is `sandbox_lost` if the engine cannot write. */
 export async function putByEngine(
   container: Docker.Container,
   { folders = [], files }: { folders?: readonly NewFolder[]; files: readonly SandboxFile[] },
@@ -17,7 +17,8 @@ export async function putByEngine(
   signal.throwIfAborted();
   const pack = tar.pack();
   const nameOf = (path: string): string => path.replace(/^\/+/, '');
-  // An engine removes what is at the path of an entry, unless both are folders. It follows no link at the end of a path.
+  // The engine merges a folder of the archive into an existing folder. The engine replaces everything else at the path of an entry, also
+  // a link. So the first entry, a file, removes the old folder. The second entry creates the new folder.
   for (const { path, mode } of folders) {
     const [parent = '', child] = nameOf(path).split('/');
     if (child !== undefined) pack.entry({ name: parent, type: 'directory', mode: 0o755 });
@@ -33,7 +34,7 @@ export async function putByEngine(
     await answerAbout(container, container.putArchive(archive, { path: '/', abortSignal: signal }));
   } catch (error) {
     signal.throwIfAborted();
-    // Code may have left so many files in a folder that their removal is late.
+    // The removal of a folder times out if code inside left too many files in the folder.
     const late =
       folders.length > 0 && isLate(error) ? new Error('the folders are not replaced in time') : error;
     throw engineFailure(late, 'sandbox_lost', 'writing files into a container');

@@ -1,4 +1,4 @@
-/** Builds images in an engine, once for all callers of this node. */
+/** Builds images in an engine. Concurrent callers on this node share one build of an image. */
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { createSemaphore, createSingleFlight, RolloutFailure } from '@swefarm/shared';
@@ -12,24 +12,24 @@ import { removeUntagged } from './untagged.ts';
 
 type Line = { stream?: string; error?: string };
 
-/** Characters of the build's output that a failure contains. */
+/** Number of characters of the build's output in the message of a failure. */
 const SHOWN = 200;
-/** Time for which a failed build is not repeated: a group of rollouts would repeat the build in each of its attempts. */
+/** Time during which a failed build is not repeated. Otherwise each attempt of a group's rollouts would repeat the build. */
 const REMEMBERED_MS = 300_000;
-/** Output of Docker's builder after a step. */
+/** Line that Docker's builder prints after a step. The line contains the id of the step's image. */
 const MADE = /^ ---> ([0-9a-f]{12})\n$/;
 
-/** Microseconds in which a step may use its CPUs. */
+/** Period, in microseconds, to which the CPU quota of a step applies. */
 const CPU_PERIOD = 100_000;
 
 const STEP_FAILED = /returned a non-zero code|while running runtime: exit status/;
-/** Errors of a registry or of the network while a base image is pulled, and a layer of the cache that was removed meanwhile. */
+/** Temporary errors: a registry or the network fails during the pull of a base image, or a cached layer is removed during the build. */
 const PASSING =
   /dial tcp|i\/o timeout|TLS handshake|too ?many ?requests|connection (?:refused|reset)|no such host|unexpected EOF|Client\.Timeout|no such image/i;
 
 /**
  * Returns the function `build` of a runtime.
- * @param open opens the engine at the first build
+ * @param open returns the engine; it is called when a build is requested
  * @param atOnce number of concurrent builds
  */
 export function createBuild(
@@ -41,7 +41,7 @@ export function createBuild(
   const failed = new Map<string, { failure: RolloutFailure; until: number }>();
   const buildOnce = async (build: ImageBuild): Promise<void> => {
     const { docker, pulled } = open();
-    // Another worker of this node may have built the image meanwhile.
+    // Another worker of this node may have built the image while this worker waited for the lock.
     if (await findImage(docker, build.name)) return;
     await slots.run(() => buildImage(docker, build));
     const found = await docker.getImage(withTag(build.name)).inspect();
@@ -83,7 +83,7 @@ async function buildImage(docker: Docker, { name, files, timeoutMs, limits }: Im
   let printed = '';
   let problem: string | null = null;
   try {
-    // Podman leaves no layers of its steps with `layers: false`, which Docker ignores.
+    // With `layers: false`, Podman stores no layers of steps. Docker ignores the option.
     const options = {
       ...{ t: withTag(name), rm: true, forcerm: true, layers: false, abortSignal: limit },
       ...{ memory: limits.memoryBytes, memswap: limits.memoryBytes },
@@ -96,7 +96,7 @@ async function buildImage(docker: Docker, { name, files, timeoutMs, limits }: Im
         if (why === null) resolve();
         else reject(why);
       };
-      // A failed step is a line of a stream that ends without an error.
+      // If a step fails, the stream has a line with `error` and ends without an error.
       docker.modem.followProgress(stream, ended, ({ stream: text = '', error }: Line) => {
         const [, id] = MADE.exec(text) ?? [];
         if (id !== undefined) made.push(id);
@@ -116,7 +116,7 @@ async function buildImage(docker: Docker, { name, files, timeoutMs, limits }: Im
   }
 }
 
-/** Maps the error of a build. @param problem error of a step; null: the engine or its connection failed */
+/** Returns the failure for an error of a build. @param problem error of a step; null if the engine or its connection failed */
 function buildFailure(error: unknown, problem: string | null, name: string, printed: string): unknown {
   const doing = `building ${name}, which printed "${printed.replaceAll(/\s+/g, ' ').trim()}"`;
   const isOfTask = problem !== null || statusCode(error) === 400;

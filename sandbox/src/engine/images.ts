@@ -39,7 +39,7 @@ export function createEnsureImage(
 
 /** Pulls an image. Throws RolloutFailure image_not_found / image_pull / node_disk / engine_unreachable. */
 export async function pullImage({ docker, fetch, pulled }: EngineImageDeps, image: string): Promise<void> {
-  // The engine would ask its registries, or a mirror, for an image that only this farm's nodes build.
+  // Only nodes of the farm build images with this prefix. Without this check, the engine would request the image from its registries.
   if (image.startsWith(BUILT_IMAGES))
     throw new RolloutFailure('image_not_found', `${image} is built from a task and never pulled`);
   try {

@@ -1,16 +1,16 @@
-/** Removes the images that a build leaves beside its result: those of a failed build's steps, and the stages before the last. */
+/** Removes intermediate images of a build: the images of a failed build's steps, and all stages before the last. */
 import { errorMessage, sleep } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { statusCode } from './errors.ts';
 
-/** Attempts to remove an image of an interrupted step, whose container the engine is still removing. */
+/** Number of attempts to remove an image: the engine may still be removing the container of an interrupted step. */
 const ATTEMPTS = 10;
 const PAUSE_MS = 500;
 
 /**
  * Removes images without a name and without children. Ignores failures.
- * @param ids images in the order of their creation
- * @param began start of the build, in ms: older images belong to others, such as the base and the steps of the builder's cache
+ * @param ids ids of images in the order of creation
+ * @param began start of the build, in ms since the epoch. Older images remain, because they are base images or cached steps.
  */
 export async function removeUntagged(docker: Docker, ids: readonly string[], began: number): Promise<void> {
   for (const id of ids.toReversed()) {

@@ -9,7 +9,7 @@ export const ImageConfig = z.object({
   workdir: z.string(),
   /** `user[:group]` by name or number; '' is root. */
   user: z.string(),
-  /** Absent if the image names none. */
+  /** ENTRYPOINT of the image; absent if the image has no entrypoint. */
   entrypoint: z.array(z.string()).optional(),
 });
 export type ImageConfig = z.infer<typeof ImageConfig>;

@@ -39,7 +39,7 @@ export type SandboxPlan = Accounts & {
   layers: readonly [Layer, ...Layer[]];
   /** bubblewrap's part of the command line that enters the sandbox. */
   enter: readonly string[];
-  /** Path of the sandbox's tree in the root of process 1; absent: process 1 has no programs of the host beside the tree. */
+  /** Path of the sandbox's tree in the root folder of process 1. If `tree` is absent, the folder has no programs of the host. */
   tree?: string;
 };
 

@@ -1,4 +1,4 @@
-/** Writes into a sandbox with programs of the host, which code inside cannot replace. */
+/** Writes files into a sandbox with programs of the host. Code inside cannot replace these programs. */
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { RolloutFailure } from '@swefarm/shared';
@@ -12,8 +12,8 @@ const OUTPUT_BYTES = 4096;
 const REPLACE = readFileSync(new URL('./replacefolders.sh', import.meta.url), 'utf8');
 
 /**
- * Replaces folders of a sandbox whose root process 1 has at `tree`, beside programs of the host. Throws RolloutFailure `node_disk` or
- * `sandbox_lost`.
+ * Replaces folders of a sandbox. The root folder of process 1 contains the sandbox's tree at `tree`, and programs of the host. Throws
+ * RolloutFailure `node_disk` or `sandbox_lost`.
  */
 export async function replaceFolders(
   { supervisor, root, tree }: { supervisor: Supervisor; root: boolean; tree: string },
@@ -34,7 +34,7 @@ export async function replaceFolders(
   );
 }
 
-/** Runs a program of the host in the root of process 1 and outside of the process namespace. */
+/** Runs a program of the host in the root folder of process 1, outside of the sandbox's process namespace. */
 async function runOutside(
   supervisor: Supervisor,
   root: boolean,
@@ -61,7 +61,7 @@ async function runOutside(
   });
   supervisor.retainFiles(closed);
   const exitCode = await closed.catch((error: unknown) => {
-    throw new RolloutFailure('sandbox_lost', 'no program of the host could be started', { cause: error });
+    throw new RolloutFailure('sandbox_lost', 'cannot start nsenter on the host', { cause: error });
   });
   signal.throwIfAborted();
   return { exitCode, output: capture.result().head };

@@ -1,4 +1,4 @@
-/** Writes files into a sandbox by commands, which run inside or outside. */
+/** Writes files into a sandbox with shell commands. The caller's `run` runs the commands inside or outside of the sandbox. */
 import { readFileSync } from 'node:fs';
 import { RolloutFailure } from '@swefarm/shared';
 import type { SandboxFile } from '../runtime.ts';
@@ -8,13 +8,13 @@ const DEFAULT_MODE = 0o644;
 const PUT = readFileSync(new URL('./put.sh', import.meta.url), 'utf8');
 const PUT_SMALL = readFileSync(new URL('./putsmall.sh', import.meta.url), 'utf8');
 
-/** Runs a command as root. `exitCode`: null for a command that was late. */
+/** Runs a command as root. `exitCode` is null if the command timed out. */
 export type Run = (
   argv: readonly string[],
   stdin?: Uint8Array,
 ) => Promise<{ exitCode: number | null; output: Buffer }>;
 
-/** Throws RolloutFailure `node_disk` or `sandbox_lost`, and the errors of `run`. */
+/** Writes small files in batches and others one by one. Throws RolloutFailure `node_disk` or `sandbox_lost`, and the errors of `run`. */
 export async function putFiles(files: readonly SandboxFile[], run: Run): Promise<void> {
   const left = files.filter((file) => !isSmall(file));
   for (const batch of batchesOf(files.filter(isSmall))) {

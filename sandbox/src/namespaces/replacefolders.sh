@@ -1,5 +1,5 @@
-# Runs outside of a sandbox, with programs of the host. Arguments: for each folder its path and its mode. A link in the place of
-# a folder or of its parent is removed, not followed.
+# Replaces folders of a sandbox. Runs outside of the sandbox, with programs of the host. The arguments are path and mode of each
+# folder. If a folder or its parent is a link, the script removes the link and does not follow it.
 while [ $# -gt 0 ]; do
   parent=${1%/*}
   if [ -L "$parent" ] || ! [ -d "$parent" ]; then rm -rf -- "$parent" && mkdir -m 755 -- "$parent" || exit 1; fi

@@ -21,7 +21,7 @@ export type EngineImage = { digest: string; sizeBytes: number; config: Unpacked[
 
 type ExporterOptions = Omit<EngineImageDeps, 'docker'> & {
   socketPath: string;
-  /** Number of concurrent builds. */
+  /** Maximum number of concurrent builds. */
   atOnce?: number | undefined;
 };
 

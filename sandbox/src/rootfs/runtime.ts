@@ -53,7 +53,7 @@ export const rootfsRuntime = (options: RootfsRuntimeOptions): Promise<Runtime> =
         if (!engine)
           throw new RolloutFailure(
             'image_not_built',
-            `no engine is configured that could build ${build.name}`,
+            `cannot build ${build.name}: no engine is configured; set docker_socket`,
           );
         await engine.build(build, signal);
       },

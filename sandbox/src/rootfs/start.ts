@@ -58,7 +58,7 @@ async function makeWorkdir(folder: string, image: RootImage, workdir: string): P
   await chmod(path, 0o755);
 }
 
-/** Returns the account of a user, by number or by name in the image's /etc/passwd. Throws RolloutFailure sandbox_refused. */
+/** Finds a user in the image's /etc/passwd, by number or by name, and returns the account. Throws RolloutFailure sandbox_refused. */
 async function readAccount(image: RootImage, named: string): Promise<Account> {
   const [user = '', group] = named.split(':');
   const isNumber = /^\d+$/.test(user);

@@ -1,4 +1,4 @@
-/** Builds on a real engine: images that no registry provides. */
+/** Tests builds of images on a real engine. No registry provides these images. */
 import { join } from 'node:path';
 import { BUILT_IMAGES, newId } from '@swefarm/shared';
 import { ensureDocker } from '@swefarm/testkit';
@@ -14,7 +14,7 @@ const socketPath = '/var/run/docker.sock';
 const docker = new Docker({ socketPath });
 const open = new AbortController().signal;
 
-test('an image of a task is never asked of a registry', async () => {
+test('the image of a task is never requested from a registry', async () => {
   const asked: string[] = [];
   const fetch = async (image: string): Promise<never> => {
     asked.push(image);
@@ -70,7 +70,7 @@ describe('a build', () => {
     expect(performance.now() - began).toBeLessThan(100);
   });
 
-  test('at its time limit leaves no image and may succeed elsewhere', async () => {
+  test('that times out leaves no image and may succeed on another node', async () => {
     const label = `own.${newId()}`;
     const text = `FROM ${base}\nLABEL ${label}=1\nRUN echo ${label}; sleep 60\n`;
     const failure = { failureClass: 'image_not_built' };
@@ -87,7 +87,7 @@ describe('a build', () => {
     expect(await leftOf(label)).toEqual([]);
   });
 
-  test('of two workers of one node runs once', async () => {
+  test('that two workers of one node request runs once', async () => {
     const label = `own.${newId()}`;
     const file = join(temporaryFolder('builds'), 'images.json');
     const wanted = buildOf(aName(), `FROM ${base}\nLABEL ${label}=1\nRUN sleep 1; echo ${label} >/x\n`);
@@ -97,7 +97,7 @@ describe('a build', () => {
     expect([...(await openPulledImages(file).list()).keys()]).toEqual([wanted.name]);
   });
 
-  test('shows the entrypoint of its image', async () => {
+  test('with an ENTRYPOINT makes an image with this entrypoint', async () => {
     const name = aName();
     await builder()(buildOf(name, 'FROM scratch\nENTRYPOINT ["/serve", "now"]\n'), open);
     expect(await findImage(docker, name)).toMatchObject({ entrypoint: ['/serve', 'now'] });
@@ -112,7 +112,7 @@ describe('a build', () => {
     await expect(builder()(buildOf(aName(), text), open)).rejects.toThrow(/LIMITS 268435456 50000/);
   });
 
-  test('whose base image cannot be asked for is a passing failure', async () => {
+  test('fails temporarily if the registry of the base image is unreachable', async () => {
     const wanted = buildOf(aName(), 'FROM localhost:1/own/base:1\n');
     await expect(builder()(wanted, open)).rejects.toMatchObject({ failureClass: 'image_pull' });
   });

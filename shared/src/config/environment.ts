@@ -10,7 +10,7 @@ export function environmentSecret(variable: string, flag: string): Secret {
   throw new UsageError(`${flag} ${variable}: this environment variable is not set; export it first`);
 }
 
-/** Returns the variables of these names that are set. */
+/** Returns the values of the environment variables `names`, without the variables that are not set. */
 export const environmentValues = (names: readonly string[]): Record<string, string> =>
   Object.fromEntries(
     names.flatMap((name) => {

@@ -40,7 +40,10 @@ export const OutcomeSource = z.discriminatedUnion('from', [
   }),
   /** A file with the reward: a number, or a JSON object of numbers with `reward`. */
   z.object({ from: z.literal('reward'), file: path }),
-  /** `reward.json` or else `reward.txt` of a folder, as Harbor reads them. `key`: the reward among several; absent: `reward` or the only one. */
+  /**
+   * The rewards in `reward.json` of a folder, or in `reward.txt` if the folder has no `reward.json`, as in Harbor. `key` selects one of
+   * several rewards. If `key` is absent, the key is `reward` or the only key.
+   */
   z.object({ from: z.literal('rewards'), folder: path, key: z.string().optional() }),
 ]);
 export type OutcomeSource = z.infer<typeof OutcomeSource>;

@@ -67,7 +67,7 @@ export class Jobs extends Part {
     throw new SwefarmError('policy_unreadable', message);
   }
 
-  /** Returns the changes of a rollout to the policy of its run; null: no changes, or an unreadable record. */
+  /** Returns the changes of a rollout to the policy of its run; null if there are none or the record is unreadable. */
   async policyOf(rolloutId: string): Promise<RolloutPolicy | null> {
     const { policies } = await this.#policiesOf(parseRolloutId(rolloutId).runId, [rolloutId]);
     return policies.get(rolloutId) ?? null;

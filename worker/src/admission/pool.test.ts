@@ -38,7 +38,7 @@ test('a number makes a pool of its own, and off none', async () => {
   expect(await idOf({ admission: 'off' })).toBeUndefined();
 });
 
-test('a run without an endpoint has a pool only by the policy that it follows', async () => {
+test('a run without endpoints has a pool only if it follows a policy', async () => {
   expect(await idOf({ urls: [] })).toBeUndefined();
   expect(await idOf({ urls: [], admission: 4 })).toBeUndefined();
   expect(await idOf({ urls: [], name: 'main' }, [record({ name: 'main' })])).toBe('main');

@@ -32,7 +32,7 @@ export async function poolOf(
   };
   const record = await read();
   const own = record !== null && (config.name !== null || record.endpoints.length > 0);
-  // The agent refuses a rollout without an endpoint.
+  // Without an endpoint no pool is needed: the agent refuses the rollout.
   if (!own && config.urls.length === 0) return null;
   const policy = own ? record.name : nameOf(config.urls);
   const fixed = config.admission !== 'auto';

@@ -54,7 +54,7 @@ export type CleanRunDeps = {
   diskBytes: number | null;
   /** By how much a container on this node has less memory than the harness gives the instance; null: it has as much. */
   shortMemory: string | null;
-  /** Time limit of the solution of a Harbor task; absent: that of the tests. */
+  /** Time limit of the solution of a Harbor task. If it is absent, the time limit of the tests applies. */
   solutionSeconds?: number;
   signal: AbortSignal;
 };
@@ -135,7 +135,7 @@ async function runIn(suspect: Suspect, startSeconds: number, given: Work, deps: 
   return ran;
 }
 
-/** Writes patch and script, and runs the steps before the patch. Returns the function that runs the rest. */
+/** Writes the patch and the script, and runs the steps before the patch. Returns a function that applies the patch and runs the tests. */
 async function preparePatch(container: Container, given: Work, ran: Omit<Ran, 'disk'>, deps: CleanRunDeps) {
   const { plan, instance } = given;
   const differs = deps.fromTree && mayLackFiles(instance.environment);
@@ -146,7 +146,7 @@ async function preparePatch(container: Container, given: Work, ran: Omit<Ran, 'd
   return () => runPatched(container, work, ran, seal, deps);
 }
 
-/** Grades a Harbor task in its container, after the agent has ended or after running the solution (`patch`). */
+/** Runs the verifier of a Harbor task. If `patch` is not empty, it is a solution, and runs before the verifier. */
 async function verifyTask(
   container: Container,
   task: HarborTask,

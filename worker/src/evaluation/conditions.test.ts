@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { taskOf } from '../../test/matrix/harbortasks.ts';
 import { conditionsOf } from './control.ts';
 
-test('another variable of a Harbor task is another condition of its controls', () => {
+test('variables of a Harbor task change the conditions of control runs', () => {
   const given = (more: Partial<HarborTask>) => {
     const harbor = HarborTask.parse(taskOf(undefined, more).harbor);
     const instance = { instance_id: 'answer', patch: 'true', harbor };

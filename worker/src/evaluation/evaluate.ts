@@ -65,7 +65,7 @@ export async function runTests(work: Work, deps: EvaluationDeps): Promise<Evalua
     return runOnce(work, deps);
   };
   let ran = await deps.evaluationLock.shared(run, deps.signal);
-  // A container in which an agent worked is graded once.
+  // The tests of a Harbor task cannot run twice: only one container has the work of the agent.
   const repeatable = work.instance.harbor === undefined;
   if (ran.facts.timed_out && repeatable && !(await isGoldFarFromLimit(deps)))
     ran = await deps.evaluationLock.alone(run, deps.signal);

@@ -71,8 +71,8 @@ export async function filesLeft(
 type Changed = Pick<EvaluationFacts, 'changed_files' | 'changes_unknown'>;
 
 /**
- * Ends the container and lists the changed files, or why they are unknown; `{}` if the container has no file system of its own.
- * @param before an earlier list, which is added: a program of that list may have removed itself since
+ * Ends the container. Returns the changed files, or the reason why they are unknown. Returns `{}` if the runtime does not isolate files.
+ * @param before result of an earlier check. Its files are added, because a changed program may have removed itself since the check.
  */
 export async function whatChanged(
   container: Container,
@@ -90,8 +90,8 @@ export async function whatChanged(
 }
 
 /**
- * Lists the changed files of a container whose processes were killed, as {@link whatChanged}. No program of the container may have run since:
- * a changed program can remove itself when it runs.
+ * Returns the changed files of a running container, in the form of {@link whatChanged}. The caller has killed the container's processes
+ * and has not run a program of the container since then, because a changed program can remove itself.
  */
 export async function changedSoFar(container: Container, signal: AbortSignal): Promise<Changed> {
   if (!container.changes) return {};
@@ -150,7 +150,7 @@ type Touched = {
   /** Folders that decide outcomes and contain a changed path. */
   folders: Set<string>;
   configs: Set<string>;
-  /** True: there are more changes than {@link MOST_PATHS}, and the rest was not read. */
+  /** True if more than {@link MOST_PATHS} paths changed. The remaining changes were not read. */
   isCut: boolean;
 };
 

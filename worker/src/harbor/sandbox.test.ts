@@ -7,7 +7,7 @@ import { prepareTaskSandbox } from './sandbox.ts';
 test.each([
   [['/start-server'], 1],
   [undefined, 0],
-])('the log names an entrypoint that does not run: %j', async (entrypoint, warnings) => {
+])('the log warns about an entrypoint that does not run: %j', async (entrypoint, warnings) => {
   const image = { name: 'own/server:1', digest: 'sha256:1', ref: '1', ...(entrypoint ? { entrypoint } : {}) };
   const owner = { farm: '', worker: '', pid: 1, pid_started: '', rollout_id: '', attempt: 1 };
   const log = silentLog();

@@ -1,4 +1,4 @@
-/** The sandbox of an agent at a Harbor task: no repository is expected, so that there is no snapshot and no patch. */
+/** Starts the agent's sandbox of a Harbor task. The task may have no repository, so the sandbox has no snapshot and yields no patch. */
 import {
   type Container,
   type ContainerSpec,
@@ -11,14 +11,14 @@ import type { Logger } from 'pino';
 import { asUser, userOf } from './settings.ts';
 import { startTask } from './start.ts';
 
-/** Starts the container and opens a shell of the agent's user. Throws the RolloutFailures of runtime, preparation and shell. */
+/** Starts the container and opens a shell as the agent's user. Throws the RolloutFailures of `start`, `startTask` and `openShell`. */
 export async function prepareTaskSandbox(
   spec: ContainerSpec,
   task: HarborTask,
   { runtime, log, signal }: { runtime: Pick<Runtime, 'start'>; log: Logger; signal: AbortSignal },
 ): Promise<PreparedSandbox> {
   const { name: image, entrypoint } = spec.image;
-  // Harbor starts the entrypoint, so that a task whose entrypoint starts a server can only fail here.
+  // Harbor runs the entrypoint, and swefarm does not. A task whose entrypoint starts a server therefore fails.
   if (entrypoint) log.warn({ image, entrypoint }, 'the ENTRYPOINT of the image does not run');
   await using stack = new AsyncDisposableStack();
   const container: Container = stack.use(await runtime.start(spec, signal));

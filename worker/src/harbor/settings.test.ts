@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { taskOf } from '../../test/matrix/harbortasks.ts';
 import { imageOf } from './settings.ts';
 
-test('an image that each node builds has one digest in the whole farm', async () => {
+test('an image that two nodes build has the same digest on both', async () => {
   const { harbor } = taskOf(undefined, { build: { timeout: 60 } });
   const instance = { image: `${BUILT_IMAGES}${'a'.repeat(64)}`, instance_id: 'answer', harbor };
   const node = (id: string) => ({
@@ -28,7 +28,7 @@ test.each([
     { cpus: 8, memory_bytes: 2 ** 34 },
     { cpus: 8, memoryBytes: 2 ** 34 },
   ],
-])('a task with the limits %j is built within %j', async (limits, expected) => {
+])('the build of a task with the limits %j has the limits %j', async (limits, expected) => {
   const { harbor } = taskOf(undefined, { build: { timeout: 60 }, limits });
   const built: ImageBuild[] = [];
   const runtime = {

@@ -1,4 +1,4 @@
-/** What a Harbor task changes in the settings of its run, for one rollout. */
+/** Applies the settings of a Harbor task to one rollout: limits, network, image and users. */
 
 import type { Duplex } from 'node:stream';
 import type { Container, ReadyImage, Runtime } from '@swefarm/sandbox';
@@ -10,14 +10,17 @@ import {
   type RunRecord,
 } from '@swefarm/shared';
 
-/** Returns the run with the time limit and the network of the task; the smaller limit applies, and a task without network has none. */
+/**
+ * Returns the run with the limits and the network of the task. The smaller of the two time limits applies. Throws RolloutFailure
+ * `instance_invalid` if the run requires a patch.
+ */
 export function runOfTask(run: RunRecord, { harbor }: Pick<Instance, 'harbor'>): RunRecord {
   if (!harbor) return run;
   const { agent, sandbox, evaluation } = run;
   if (agent.max_submits > 1 || agent.type === 'external' || agent.patch_source === 'submission')
     throw new RolloutFailure(
       'instance_invalid',
-      'a Harbor task has no patch, so that a session, feedback on submits and a printed patch are not possible',
+      'a Harbor task yields no patch: sessions, feedback on submits and printed patches are not possible',
     );
   const network = harbor.network === 'no-network' ? 'none' : sandbox.agent_network;
   return {
@@ -26,7 +29,7 @@ export function runOfTask(run: RunRecord, { harbor }: Pick<Instance, 'harbor'>):
     sandbox: {
       ...sandbox,
       agent_network: network,
-      // The verifier works in the container of the agent.
+      // The verifier runs in the agent's container.
       eval_network: network,
       cpus: harbor.limits.cpus ?? sandbox.cpus,
       memory_bytes: harbor.limits.memory_bytes ?? sandbox.memory_bytes,
@@ -36,12 +39,13 @@ export function runOfTask(run: RunRecord, { harbor }: Pick<Instance, 'harbor'>):
   };
 }
 
-/** Limits of the steps of a build, unless the task has larger ones. Harbor has none, and a compiler needs more than most tasks. */
+/** Minimum limits of a build step. The task can raise them. Harbor has no limits, and a compiler needs more than most tasks. */
 const BUILD_LIMITS = { cpus: 2, memoryBytes: 4 * 1024 ** 3 };
 
 /**
- * Returns the image of an instance; the image of a Harbor task is built if the node lacks it. Each node that builds the image has another
- * id for it, so that its digest is the one of `environment/`. Throws the errors of the runtime.
+ * Returns the image of an instance. Builds the image of a Harbor task if the node does not have the image. The digest of a built image is
+ * the digest of `environment/`, because the image's id differs on each node. Throws RolloutFailure `image_not_built` if the runtime cannot
+ * build images, and the errors of the runtime.
  */
 export async function imageOf(
   { image, instance_id, harbor }: Pick<Instance, 'image' | 'instance_id' | 'harbor'>,
@@ -52,7 +56,7 @@ export async function imageOf(
     if (!runtime.build)
       throw new RolloutFailure(
         'image_not_built',
-        `the runtime ${runtime.name} cannot build images: name docker_image`,
+        `the runtime ${runtime.name} cannot build images: set environment.docker_image`,
       );
     const files = taskFiles(harbor, 'environment/');
     const limits = {
@@ -66,7 +70,7 @@ export async function imageOf(
   return await runtime.ensureImage(image, signal, instance_id);
 }
 
-/** Returns the files below a folder of the task, by their path in it. */
+/** Returns the files below a folder of the task. The keys are paths relative to the folder. */
 export function taskFiles({ files }: HarborTask, folder: `${string}/`) {
   const found = new Map<string, { content: Buffer; executable: boolean }>();
   for (const [path, { base64, executable }] of Object.entries(files))
@@ -91,6 +95,6 @@ export function asUser(container: Container, user: string): Container {
   });
 }
 
-/** Returns the user of a phase: the task's, else that of the image. */
+/** Returns the user that the task names for a phase, or else the user of the image. */
 export const userOf = (phase: { user?: string | undefined }, image: ReadyImage): string =>
   phase.user ?? image.user ?? 'root';

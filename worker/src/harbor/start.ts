@@ -1,4 +1,4 @@
-/** Prepares a new container for a Harbor task: folders of logs, files beside a prebuilt image, the health check. */
+/** Prepares a new container for a Harbor task: creates log folders, copies `environment/` if the image is prebuilt, checks the health. */
 import type { Container } from '@swefarm/sandbox';
 import { type HarborTask, RolloutFailure, sleep } from '@swefarm/shared';
 import { taskFiles, userOf } from './settings.ts';
@@ -9,17 +9,20 @@ const OUTPUT_BYTES = 4 * 1024;
 const PREPARE = `cd -- "$1" || exit 41
 mkdir -p /logs/agent /logs/verifier /logs/artifacts && chmod 777 /logs/agent /logs/verifier /logs/artifacts`;
 
-/** Throws RolloutFailure `setup_failed` or `no_bash`, and errors of the runtime. */
+/** Prepares the container. Throws RolloutFailure `setup_failed` or `no_bash`, and errors of the runtime. */
 export async function startTask(container: Container, task: HarborTask, signal: AbortSignal): Promise<void> {
   const { workdir } = container;
   const limits = { timeoutMs: TIMEOUT_MS, maxOutputBytes: OUTPUT_BYTES, signal };
   const line = ['/bin/bash', '-c', PREPARE, 'prepare', workdir];
   const { exitCode, output } = await container.exec(line, { user: 'root', cwd: '/', ...limits });
   if (exitCode === 126 || exitCode === 127)
-    throw new RolloutFailure('no_bash', 'the image has no /bin/bash, by which commands of a task run');
+    throw new RolloutFailure('no_bash', 'the image has no /bin/bash, so commands of the task cannot run');
   if (exitCode !== 0) {
     const why = exitCode === 41 ? `the image has no folder ${workdir}` : output.toString('utf8').trim();
-    throw new RolloutFailure('setup_failed', `preparing the container of a task: ${why}`.slice(0, 400));
+    throw new RolloutFailure(
+      'setup_failed',
+      `cannot prepare the container of the task: ${why}`.slice(0, 400),
+    );
   }
   if (!task.build) {
     const files = [...taskFiles(task, 'environment/')].map(([path, { content, executable }]) => ({
@@ -32,7 +35,10 @@ export async function startTask(container: Container, task: HarborTask, signal: 
   if (task.healthcheck) await requireHealth(container, task.healthcheck, signal);
 }
 
-/** Repeats the health check as Harbor does: failures in the start period do not count. Throws RolloutFailure `setup_failed`. */
+/**
+ * Repeats the health check until it succeeds. Failures in the start period do not count, as in Harbor. Throws RolloutFailure
+ * `setup_failed`.
+ */
 async function requireHealth(
   container: Container,
   check: NonNullable<HarborTask['healthcheck']>,

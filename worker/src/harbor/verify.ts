@@ -1,6 +1,6 @@
 /**
- * The shared verifier of a Harbor task, which works in the container of the agent. No process of the agent and no file in `/tests` or
- * `/logs/verifier` is left when the tests begin. Programs of the container may be the agent's; `trust` judges these.
+ * Prepares the agent's container for the shared verifier of a Harbor task. Removes all files of the agent in `/tests` and `/logs/verifier`
+ * before the tests begin. The agent may have replaced programs of the container; the report's `trust` covers replaced programs.
  */
 import type { Container, ExecOptions } from '@swefarm/sandbox';
 import { type HarborTask, SwefarmError, shellExports } from '@swefarm/shared';
@@ -12,8 +12,8 @@ const KILLED = 137;
 const OUTPUT_BYTES = 64 * 1024;
 const REWARDS = ['/logs/verifier/reward.json', '/logs/verifier/reward.txt'];
 /**
- * For runtimes that cannot replace folders from outside. Removes links too, which could lead elsewhere. A folder of logs that is a link is
- * replaced. The last line fails if a replaced `rm` has removed nothing.
+ * Empties both folders from inside the container, for runtimes without `replaceFolders`. Replaces links, which could point to files of the
+ * agent. The last line fails if files remain, because the agent may have replaced `rm`.
  */
 const CLEAR = `export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 [ -L /logs ] && rm -f /logs
@@ -22,7 +22,7 @@ for left in "/$1"/* "/$1"/.[!.]* /logs/verifier/* /logs/verifier/.[!.]*; do [ -e
 
 type Folder = 'tests' | 'solution';
 
-/** Runs `solve` in the place of `solution/solve.sh`, as the agent of the task. Its exit code does not count, and its time limit only ends it, as in Harbor. */
+/** Runs `solve` instead of `solution/solve.sh`, as the agent's user. Ignores the exit code and a timeout, as Harbor does. */
 export async function runSolution(
   container: Container,
   task: HarborTask,
@@ -45,8 +45,8 @@ export async function runSolution(
 }
 
 /**
- * Prepares the container, whose processes were killed, for the verifier, and returns how the test script runs. Returns why not if the
- * agent's container cannot be prepared, such as without a working bash. Throws errors of the runtime.
+ * Prepares the container for the verifier. The caller has killed the agent's processes. Returns the user of the test script. Returns
+ * `blocked` with the reason if the test script cannot run, for example without a working bash. Throws errors of the runtime.
  */
 export async function prepareVerifier(
   container: Container,
@@ -60,7 +60,7 @@ export async function prepareVerifier(
   return { user };
 }
 
-/** Empties a folder and the rewards, and copies the files of the task there. Returns false if the folder cannot be emptied. */
+/** Empties `folder` and `/logs/verifier`, and copies files of the task into `folder`. Returns false if one of them cannot be emptied. */
 async function copyIn(
   container: Container,
   task: HarborTask,
@@ -96,7 +96,7 @@ async function isThere(container: Container, path: string, signal: AbortSignal):
   }
 }
 
-/** Runs a script, twice if needed: a signal of the kill before can arrive late and end the first try. */
+/** Returns whether a script exits with 0. Retries after SIGKILL: a late signal of `killProcesses` can end the first attempt. */
 async function runs(
   container: Container,
   user: string,

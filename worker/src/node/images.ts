@@ -23,7 +23,7 @@ export type ImageAction = (typeof IMAGE_ACTIONS)[number];
 
 const IMAGES_AT_ONCE = 16;
 
-/** `harbor`: the task from which the image is built. */
+/** A line of stdin. `harbor` is the task from which the image is built. */
 const Needed = z.object({
   image: z.string(),
   instances: z.array(z.string()),
@@ -38,7 +38,7 @@ type ImagesCommand = {
   print(line: ImageLine): void;
 };
 
-/** Throws ZodError and SyntaxError. */
+/** Parses one JSON line per image. Throws ZodError and SyntaxError. */
 export async function readNeeded(input: NodeJS.ReadableStream): Promise<Needed[]> {
   const needed: Needed[] = [];
   for await (const line of createInterface({ input })) needed.push(Needed.parse(JSON.parse(line)));

@@ -19,7 +19,7 @@ export function factsOf(task: Task, work: AgentWork, plan: Pick<InstancePlan, 'b
   const { end, patch } = work;
   return {
     exit_status: end?.exit_status ?? null,
-    // The work at a Harbor task is the state of its container, which is never empty.
+    // The verifier of a Harbor task grades the agent's container, so the work is never empty.
     patch_state: task.instance.harbor
       ? 'applied'
       : work.tooLarge
@@ -84,7 +84,7 @@ export function goldHealthOf(
   };
 }
 
-/** Failures whose cause the report describes. */
+/** Failure classes whose message begins with the report's `unreadable`, which states the cause. */
 const UNREAD: ReadonlySet<FailureClass> = new Set(['parser_failed', 'tests_cannot_start']);
 
 /** Applies the reward table. Throws RolloutFailure when the table calls these facts a failure, or when the model took no turn. */

@@ -69,7 +69,7 @@ async function evaluateWork(
   { clean, image, evaluateEmpty }: Pick<Prepared, 'clean' | 'image'> & { evaluateEmpty: boolean },
 ): Promise<void> {
   const { run, instance, clock, trace } = task;
-  // The work of an agent at a Harbor task is its container.
+  // The agent of a Harbor task yields no patch: the verifier grades the agent's container.
   const patch = instance.harbor ? (trace.patch ?? '') : trace.patch;
   const deps = evaluationDeps(task, {
     ...{ image, container: () => clean.take(), evaluateEmpty, purpose: 'patch' },

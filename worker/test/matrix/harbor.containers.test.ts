@@ -1,4 +1,4 @@
-/** Harbor tasks on each runtime: An honest agent gets its reward; no agent gets an undeserved one or avoids a verdict. */
+/** Tests Harbor tasks on each runtime. An honest agent gets the reward. No agent gets an undeserved reward or avoids a verdict. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { HARBOR_VOIDS, HARBOR_WINS, taskOf } from './harbortasks.ts';
 import { RUNTIMES } from './runtimes.ts';
@@ -19,13 +19,13 @@ describe.each(RUNTIMES)('on %s', (name) => {
   };
   const honest = { agents: [['echo 42 >answer.txt']] };
 
-  test('an honest agent is paid with the rewards of the verifier', async () => {
+  test('an honest agent gets the rewards of the verifier', async () => {
     const result = await attempted({ ...honest, instance: taskOf() });
     expect(result).toMatchObject({ outcome: 'judged', reward: 1, reward_row: 'scored', attempt: 1 });
     expect(result).toMatchObject({ reward_components: { reward: 1 }, facts: { trust: 'clean' } });
   });
 
-  test('an agent at its time limit is graded', async () => {
+  test('an agent that reaches its time limit is graded', async () => {
     const agents = [['echo 42 >answer.txt', 'sleep 30', 'sleep 30', 'sleep 30']];
     const result = await attempted({ agents, instance: taskOf(undefined, { agent: { timeout: 6 } }) });
     expect(result).toMatchObject({ outcome: 'judged', reward: 1, exit_status: 'time_limit' });
@@ -36,7 +36,7 @@ describe.each(RUNTIMES)('on %s', (name) => {
     ['writes NaN', 'echo nan >/logs/verifier/reward.txt', /no finite number/],
     ['writes an empty file', ': >/logs/verifier/reward.txt', /is empty/],
     ['writes two rewards', `echo '{"a": 1, "b": 0}' >/logs/verifier/reward.json`, /--reward-key/],
-  ])('a verifier that %s is a failure of the instance', async (_, line, why) => {
+  ])('a rollout fails if the verifier %s', async (_, line, why) => {
     const result = await attempted({ ...honest, instance: taskOf(`#!/bin/bash\n${line}\n`) });
     expect(result).toMatchObject({ outcome: 'failed', reward: null });
     expect(result).toMatchObject({
@@ -44,7 +44,7 @@ describe.each(RUNTIMES)('on %s', (name) => {
     });
   });
 
-  test('a verifier that is late is a failure, whatever it wrote before', async () => {
+  test('a rollout fails if the verifier times out after it wrote a reward', async () => {
     const late = '#!/bin/bash\necho 1 >/logs/verifier/reward.txt\nsleep 60\n';
     const verifier = { timeout: 2, env: {} };
     const result = await attempted({ ...honest, instance: taskOf(late, { verifier }) });
@@ -69,6 +69,6 @@ describe.each(RUNTIMES)('on %s', (name) => {
       },
     );
   };
-  describe('an agent that wants to be paid', () => losses(HARBOR_WINS));
-  describe('an agent that wants no verdict', () => losses(HARBOR_VOIDS));
+  describe('an agent that tries to get an undeserved reward', () => losses(HARBOR_WINS));
+  describe('an agent that tries to avoid a verdict', () => losses(HARBOR_VOIDS));
 });
