@@ -236,7 +236,7 @@ export async function datasetOf(
   const { warnings } = dataset;
   for (const warning of warnings.slice(0, MOST_WARNINGS)) printStatus(`swefarm: ${warning}`);
   if (warnings.length > MOST_WARNINGS)
-    printStatus(`swefarm: and ${warnings.length - MOST_WARNINGS} more warnings of this kind`);
+    printStatus(`swefarm: ${warnings.length - MOST_WARNINGS} more warnings are not shown`);
   return dataset;
 }
 
