@@ -51,7 +51,7 @@ export function toolFindings(evidence: ToolEvidence): TrustFinding[] {
     (path) => (isTool(path) && !(ownPytest && PYTEST.test(path))) || PARENT_FOLDERS.test(path),
   );
   const shells = tools.filter((path) => STARTS_TESTS.test(path) || PROGRAM_FOLDERS.test(path));
-  // If there is no score, the changed programs are the likely cause. A score of 0 is never forged, because `forged=none` would remove it.
+  // If there is no score, the changed programs are the likely cause. A score of 0 or less is never forged: `forged=none` would remove it.
   const isForged = toolsProve(evidence) && shells.length > 0 && (score === undefined || wins(evidence));
   const settings = changed.filter(
     (path) => GIT_SETTING.test(path) && !(HUSKY.test(path) && !modelPatch?.includes('/.husky/')),
