@@ -25,7 +25,7 @@ export type Dataset = {
   ids: ReadonlySet<string>;
   /** Number of omitted ungradable rows, by reason; empty without `skipUngradable`. */
   ungradable: ReadonlyMap<string, number>;
-  /** What a caller should know of the selected rows, such as unknown keys. */
+  /** Messages for the caller about the selected rows, such as unknown keys. */
   warnings: string[];
 };
 

@@ -1,4 +1,4 @@
-/** Tests `swefarm export --format harbor`. testkit/clients/harbor/ reads such a folder by Harbor's own classes. */
+/** Tests `swefarm export --format harbor`. testkit/clients/harbor/ reads such a folder with Harbor's own classes. */
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -82,7 +82,7 @@ test('the job counts its trials as Harbor does', async () => {
   });
 });
 
-test('failures have the names of Harbor and no reward; a timed-out agent keeps its reward', async () => {
+test("failures have Harbor's exceptions, and a timed-out agent has its reward", async () => {
   const failed = {
     outcome: 'failed',
     resolved: null,
@@ -113,7 +113,7 @@ test('failures have the names of Harbor and no reward; a timed-out agent keeps i
   expect(text).toContain('policy_unauthorized: refused');
 });
 
-test('the task of an instance with a shown id is the folder of dataset to-harbor', async () => {
+test('the shown id of an instance is the task name, as in dataset to-harbor', async () => {
   const row = {
     ...{ instance_id: 'a__b-1', shown_id: 'project-1', repo: 'a/b', base_commit: 'f00dfeed', image: 'i:1' },
     ...{ problem_statement: 'x', FAIL_TO_PASS: ['t'], PASS_TO_PASS: [], family: 'custom' },
@@ -124,7 +124,7 @@ test('the task of an instance with a shown id is the folder of dataset to-harbor
   expect(trials[0]).toMatchObject({ task_name: 'project-1', config: { task: { path: 'project-1' } } });
 });
 
-test('an unknown failure class and a long name of an instance are exported', async () => {
+test('an unknown failure class and a long instance id are exported', async () => {
   const failure = { stage: 'policy', class: 'a_new_class', message: 'm', attempts: 1 } as never;
   const instance_id = `${'a'.repeat(31)}\u{1F600}b`;
   const line = { instance_id, outcome: 'failed', resolved: null, reward: null, failure } as const;
@@ -144,7 +144,7 @@ test.each([
   expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringMatching(why) });
 });
 
-test('--form tokens has the whole prompt and the answer of each turn', async () => {
+test('--form tokens exports the whole prompt and the answer of each turn', async () => {
   const trajectory = madeTrajectory(3, 1);
   const { trials } = await exportedJob([{ trajectory }], '--form', 'tokens');
   const [{ prompt_token_ids: prompts, completion_token_ids: answers, logprobs }] =

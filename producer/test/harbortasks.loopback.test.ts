@@ -21,7 +21,7 @@ async function converted(rows: readonly object[], ...options: string[]) {
   return { ...ran, out, file: (name: string) => readFile(join(out, name), 'utf8') };
 }
 
-test('a task has the instance, and neither tests nor fix in what the agent sees', async () => {
+test('a task shows the agent neither the tests nor the fix of the instance', async () => {
   const { code, stdout, stderr, out, file } = await converted([ROW]);
   expect(code, stderr).toBe(0);
   expect(JSON.parse(stdout)).toEqual({ path: out, tasks: 1, without_solution: 0, left_out: {} });
@@ -57,14 +57,14 @@ test('a task has the instance, and neither tests nor fix in what the agent sees'
   expect(await file('a__b-1/instruction.md')).toContain(ROW.problem_statement);
 });
 
-test('--network public and an instance that needs the network have one', async () => {
+test('--network public gives the agent and the tests a public network', async () => {
   const { file } = await converted([ROW], '--network', 'public');
   expect((await file('a__b-1/task.toml')).match(/network_mode = "public"/g)).toHaveLength(2);
 });
 
 const JEST = { ...ROW, instance_id: 'a__b-2', log_parser: 'jest' };
 
-test('an instance whose log parser no task has is refused by name, or left out and counted', async () => {
+test('an instance with an unsupported log parser is refused, or left out', async () => {
   const refused = await converted([ROW, JEST]);
   expect(refused).toMatchObject({
     code: 2,
@@ -84,7 +84,7 @@ test.each([
   ],
   ['a plan with a JUnit file', { plan: plan({ from: 'junit', file: '/x.xml' }) }, /outcomes from junit/],
   [
-    'a verdict rule that no task has',
+    'an unsupported verdict rule',
     { plan: plan({ from: 'log', dialect: '4.1.0', parser: 'pytest' }, 'junit_ids') },
     /rule junit_ids/,
   ],
@@ -93,7 +93,7 @@ test.each([
   expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringMatching(why) });
 });
 
-test('an id that the agent sees names one folder', async () => {
+test('a shown id that is repeated or is not a folder name is refused', async () => {
   const shown = { ...ROW, plan: plan({ from: 'exit_code' }, 'exit_code'), shown_id: 'project-1' };
   const { code, stderr } = await converted([shown, { ...shown, instance_id: 'a__b-2' }]);
   expect({ code, stderr }).toMatchObject({

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Functions that find Python and install programs from PyPI. Scripts of tests source this file.
+# Defines functions that find Python and install programs from PyPI. Scripts of the clients source this file.
 clients=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 python_of() { # python_of VERSION...: prints an interpreter of the first of these versions that PATH or pyenv has

@@ -1,6 +1,6 @@
 /**
- * Runs a folder of Harbor tasks on the farm, with the solution and with no work, and prints its rewards beside those of Harbor. The expected
- * outcomes are JSON: `{"outcomes": {"TASK oracle": {"rewards": {…} or null, "exception": …}}}`. Ends with 1 if rewards differ.
+ * Runs a folder of Harbor tasks on the farm, with the solution and with no work, and prints the rewards of the farm and of Harbor. FILE has
+ * Harbor's outcomes as JSON: `{"outcomes": {"TASK oracle": {"rewards": {…} or null, "exception": …}}}`. Exits with 1 if rewards differ.
  *
  *   node testkit/harbor/compare.ts [--tasks DIR] [--expected FILE] [--runtime docker]
  */
@@ -12,10 +12,10 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { importTree, minimalImage, readLines, runCommand } from '../src/index.ts';
 
-/** Image of our own tasks. */
+/** Base image of our own tasks. */
 const BASE = 'swefarm-harbor/base:testkit';
 const AGENTS = { oracle: 'golden', nop: 'noop' } as const;
-/** Exit code of a run in which some rollouts have no verdict, as is expected of some tasks. */
+/** Exit code of a run in which some rollouts have no verdict. Some of our tasks cannot have a verdict. */
 const SOME_NOT_JUDGED = 10;
 const SOCKET = '/var/run/docker.sock';
 
@@ -34,7 +34,7 @@ export const OWN: Pick<Given, 'tasks' | 'expected'> = {
   expected: join(import.meta.dirname, 'expected.json'),
 };
 
-/** Makes the base image of our own tasks in Docker. Its tag has no version, because Dockerfiles name it. */
+/** Makes the base image of our own tasks in Docker. The tag has no version, because the Dockerfiles of the tasks name the tag. */
 export async function makeBase(): Promise<void> {
   const { tree, version } = await minimalImage();
   const versioned = `swefarm-harbor/base:${version}`;
@@ -42,7 +42,7 @@ export async function makeBase(): Promise<void> {
   execFileSync('docker', ['tag', versioned, BASE]);
 }
 
-/** Runs all tasks with both agents. A task that the farm refuses has no line, and counts as different. */
+/** Runs all tasks with both agents. A task that the farm refuses counts as different. */
 export async function compare({ tasks, expected: file, runtime }: Given): Promise<Compared[]> {
   const { outcomes } = JSON.parse(await readFile(file, 'utf8')) as { outcomes: Expected };
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-harbor-'));
@@ -81,7 +81,7 @@ const sameRewards = (one: Rewards, other: Rewards): boolean =>
 
 type Run = { tasks: string; runtime: string; agent: string; folder: string };
 
-/** Runs all tasks, and those with several keys of which none is `reward` once more with the first key. */
+/** Runs all tasks once. Runs a task with several rewards and no key `reward` again with its first key. */
 async function linesOf(run: Run, expected: ReadonlyMap<string, { rewards: Rewards }>) {
   const lines = new Map((await rollouts(run, [])).map((line) => [line.instance_id, line]));
   for (const [task, { rewards }] of expected) {

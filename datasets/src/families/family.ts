@@ -10,9 +10,9 @@ export type RowOptions = {
   verdict?: 'equal' | 'subset' | undefined;
   /** Folder with files that are not in the rows, such as the scripts of SWE-bench Pro. */
   familyFiles?: string | undefined;
-  /** Key of the reward of Harbor tasks that write several, none of which is named `reward`. */
+  /** Key of the reward that counts in Harbor tasks. If absent, the key `reward` or else the only key counts. */
   rewardKey?: string | undefined;
-  /** Variables that Harbor tasks may take from the caller, by name. */
+  /** Variables of the caller that Harbor tasks may read: name → value. */
   taskEnv?: Readonly<Record<string, string>> | undefined;
   /** Finds the files of pictures. Absent: instances contain only the addresses of pictures. */
   pictures?: PictureSource | undefined;

@@ -1,4 +1,4 @@
-/** Reads Harbor tasks, whose rows contain the task's folder (`harbor/folder.ts`). docs/harbor.md has the rules. */
+/** Reads the rows of Harbor tasks. A row contains the files of the task's folder (`harbor/folder.ts`). docs/harbor.md has the rules. */
 import { createHash } from 'node:crypto';
 import { BUILT_IMAGES, HARBOR_TASKS, type HarborTask } from '@swefarm/shared';
 import { parse, TomlError } from 'smol-toml';
@@ -96,7 +96,7 @@ const numbered = <K extends string>(key: K, value: number | undefined) =>
 const userOf = (user: string | number | undefined): { user?: string } =>
   user === undefined ? {} : { user: String(user) };
 
-/** Returns the keys of `task.toml` without unknown ones, which are named in warnings; null and problems if they cannot be read. */
+/** Returns the known keys of `task.toml` and warns of unknown keys. Returns null and records the problems if the file is invalid. */
 function readToml(read: FieldReader, text: string | null): TaskToml | null {
   if (text === null) {
     read.complain('task.toml', 'TOML', undefined, 'add the file');
@@ -104,7 +104,7 @@ function readToml(read: FieldReader, text: string | null): TaskToml | null {
   }
   let tree: Row;
   try {
-    // An integer that a number cannot represent is legal in `metadata`.
+    // `metadata` may contain integers that a JavaScript number cannot represent.
     tree = parse(text, { integersAsBigInt: 'asNeeded' });
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
@@ -142,18 +142,19 @@ function unknownKeys(tree: Row): string[] {
   });
 }
 
-/** Warns of parts of a task that Harbor uses and that the farm leaves out without a change of the verdict. */
+/** Warns of parts of a task that Harbor uses and the farm ignores. These parts do not change the verdict. */
 function warnOfUnused(read: FieldReader, { artifacts }: TaskToml, files: Record<string, unknown>): void {
-  if (artifacts.length > 0) read.warn('task.toml: artifacts are not copied out');
-  if (files['trajectory.json']) read.warn('trajectory.json is not loaded: the agent starts anew');
+  if (artifacts.length > 0) read.warn('task.toml: the farm does not copy artifacts out of the container');
+  if (files['trajectory.json'])
+    read.warn('the farm does not load trajectory.json: the agent starts without earlier turns');
   for (const folder of ['tests', 'solution'])
     if (files[`${folder}/.harborignore`])
-      read.warn(`${folder}/.harborignore is not read: all files are copied`);
+      read.warn(`the farm does not read ${folder}/.harborignore: it copies all files`);
 }
 
 type TaskImage = { name: string; build: boolean; needsFiles: boolean };
 
-/** Returns the image that the task names, or the name, with the digest of `environment/`, of the image that workers build. */
+/** Returns the image that the task names. Otherwise, workers build an image, and its name contains the hash of `environment/`. */
 function imageOf(read: FieldReader, toml: TaskToml, files: Record<string, TaskRowFile>): TaskImage {
   const { docker_image: named } = toml.environment;
   const hasDockerfile = files[DOCKERFILE] !== undefined;
@@ -170,10 +171,10 @@ function imageOf(read: FieldReader, toml: TaskToml, files: Record<string, TaskRo
   return { name: BUILT_IMAGES + hash.digest('hex'), build: true, needsFiles: true };
 }
 
-/** Returns the files of `environment/` that `.dockerignore` leaves to the build. */
+/** Returns the files of `environment/` that `.dockerignore` does not exclude from the build. */
 function builtFiles(files: Record<string, TaskRowFile>): [string, TaskRowFile][] {
   const isIgnored = readDockerignore(textOf(files[`${ENVIRONMENT}.dockerignore`]) ?? '');
-  // The builder itself reads these two, and removes them from its context if they are excluded.
+  // The builder reads these two files even if they are excluded, and then removes them from the context.
   const read = [DOCKERFILE, `${ENVIRONMENT}.dockerignore`];
   return filesBelow(files, ENVIRONMENT).filter(
     ([name]) => read.includes(name) || !isIgnored(name.slice(ENVIRONMENT.length)),
@@ -225,7 +226,7 @@ function limitsOf(read: FieldReader, { environment }: TaskToml): HarborTask['lim
   };
 }
 
-/** Replaces values of the form `${VAR}` or `${VAR:-default}` by the variables that the caller gives to tasks. */
+/** Replaces values of the form `${VAR}` or `${VAR:-default}` by the variables that the caller passes to tasks. */
 function resolved(
   read: FieldReader,
   key: string,
@@ -249,7 +250,7 @@ function resolved(
   );
 }
 
-/** Removes leading lines with the word "canary" that are a comment or a heading, then leading empty lines, as Harbor does. */
+/** Removes leading comments and headings with the word "canary", and then leading empty lines, as Harbor does. */
 export function withoutCanary(text: string): string {
   const lines = text.split('\n');
   let from = 0;

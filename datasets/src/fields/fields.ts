@@ -10,7 +10,7 @@ export const IMAGE_COLUMNS = ['image', 'image_name', 'docker_image'] as const;
 
 export class FieldReader {
   readonly problems: RowProblem[] = [];
-  /** What a caller should know of a row that can be used. */
+  /** Messages for the caller about a usable row, such as unknown keys. */
   readonly warnings: string[] = [];
   readonly row: Row;
   readonly #where: string;

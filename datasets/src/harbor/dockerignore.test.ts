@@ -3,7 +3,7 @@ import { readDockerignore } from './dockerignore.ts';
 
 const FILES = ['a.txt', 'b.md', 'data/a.txt', 'data/deep/b.md', 'src/.env', 'src/x.ts', '.env', 'Data.txt'];
 
-// The expected files are those that `docker build` of Docker 20.10 sends.
+// Each list contains the files that `docker build` of Docker 20.10 excludes.
 test.each<[string, string[]]>([
   ['a.txt', ['a.txt']],
   ['/a.txt\n# b.md\n\n', ['a.txt']],
@@ -18,6 +18,6 @@ test.each<[string, string[]]>([
   ['**/.env', ['src/.env', '.env']],
   ['data.txt', []],
   ['.', []],
-])('%j excludes what Docker excludes', (text, excluded) => {
+])('%j excludes the files that Docker excludes', (text, excluded) => {
   expect(FILES.filter(readDockerignore(text))).toEqual(excluded);
 });

@@ -1,10 +1,10 @@
-/** Excludes files from the context of a build, as `docker build` does before it sends the context. */
+/** Finds the files that `.dockerignore` excludes from the context of a build, as `docker build` does. */
 import { posix } from 'node:path';
 import ignore from 'ignore';
 
 /**
- * Returns whether a file is excluded. The last pattern that matches the file or one of its folders decides, and patterns apply from the
- * root of the context; in both, `.gitignore` differs.
+ * Returns a function that decides whether a file is excluded. The last pattern that matches the file or a folder above the file decides.
+ * Patterns are relative to the root of the context. `.gitignore` has other rules for both.
  * @param text content of `.dockerignore`
  */
 export function readDockerignore(text: string): (path: string) => boolean {

@@ -1,4 +1,4 @@
-/** Reads folders of Harbor tasks as rows: texts, files and digest of each task. `families/harbor.ts` reads the rows. */
+/** Reads folders of Harbor tasks as rows. A row contains the files and the digest of a task. `families/harbor.ts` reads the rows. */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { lstat, readdir, readFile, realpath, stat } from 'node:fs/promises';
@@ -7,18 +7,18 @@ import { errorMessage, UsageError } from '@swefarm/shared';
 import ignore from 'ignore';
 import type { RowProblem } from '../fields/problem.ts';
 
-/** Column of a row with the content of a task's folder. */
+/** Column that contains the files and the digest of a task. */
 export const TASK_COLUMN = 'harbor_task';
-/** Bytes of the files of one task that a row contains. */
+/** Maximum size in bytes of all files of one task in a row. */
 export const MOST_TASK_BYTES = 16 * 1024 ** 2;
 const MOST_FILES = 10_000;
-/** Files of a task that count for its digest and may be needed to run it. */
+/** Files and folders of a task that Harbor includes in the digest. The farm reads no other files. */
 const PARTS = ['task.toml', 'instruction.md', 'README.md', 'trajectory.json'] as const;
 const FOLDERS = ['environment', 'tests', 'solution', 'steps'] as const;
-/** Patterns that the digest excludes for a task without `.gitignore`, as in Harbor. */
+/** Patterns of files that the digest excludes if the task has no `.gitignore`, as in Harbor. */
 const IGNORED = ['__pycache__/', '*.pyc', '.DS_Store', '*.swp', '*.swo', '*~'];
 
-/** `base64` is absent if the files of the task exceed {@link MOST_TASK_BYTES}. */
+/** `base64` is absent if the file would make the row larger than {@link MOST_TASK_BYTES}. */
 export type TaskRowFile = { base64?: string; bytes: number; executable: boolean };
 type FolderRow = { where: string; value: Record<string, unknown> } | { where: string; problem: RowProblem };
 
@@ -33,7 +33,7 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Yields the task of a folder with `task.toml`, or the tasks in its subfolders, sorted. @throws UsageError if there is no task */
+/** Yields the task in `folder` if it has a `task.toml`, else the tasks in its subfolders by name. @throws UsageError if there is no task */
 export async function* readTaskFolders(folder: string): AsyncGenerator<FolderRow> {
   const root = resolve(folder);
   if (await exists(join(root, 'task.toml'))) {
@@ -69,7 +69,7 @@ async function* readTask(task: string): AsyncGenerator<FolderRow> {
   }
 }
 
-/** A file that a task must not contain. */
+/** Signals a file that a task must not contain. */
 class BadFile extends Error {
   readonly problem: Omit<RowProblem, 'where'>;
 
@@ -81,7 +81,7 @@ class BadFile extends Error {
 
 const LINKS = 'links to files of the same task only';
 
-/** Adds the files at or below `path` to `found`: path in the task → real path. Throws BadFile. */
+/** Adds the files at or below `path` to `found`, which maps the path in the task to the real path. Throws BadFile. */
 async function walk(root: string, path: string, found: Map<string, string>): Promise<void> {
   const name = relative(root, path).split(sep).join('/');
   const refuse = (expected: string, what: string, remedy = 'remove it from the task'): never => {
@@ -99,7 +99,7 @@ async function walk(root: string, path: string, found: Map<string, string>): Pro
   if (kind.isSymbolicLink()) {
     real = await realpath(path).catch(() => refuse(LINKS, 'a link to nothing'));
     if (!real.startsWith(`${root}${sep}`)) refuse(LINKS, `a link to ${real}`);
-    if (!(await stat(real)).isFile()) refuse(LINKS, 'a link to a folder', 'put the folder itself there');
+    if (!(await stat(real)).isFile()) refuse(LINKS, 'a link to a folder', 'replace the link by the folder');
   } else if (!kind.isFile()) refuse('regular files and folders', 'a device, a pipe or a socket');
   found.set(name, real);
   if (found.size > MOST_FILES) refuse(`at most ${MOST_FILES} files`, 'more files');
@@ -110,7 +110,7 @@ async function rowOf(root: string, found: ReadonlyMap<string, string>): Promise<
   const digest = createHash('sha256');
   const files: Record<string, TaskRowFile> = {};
   let storedBytes = 0;
-  // Harbor sorts the paths by code points, and so does this comparison for paths of the usual characters.
+  // Harbor sorts the paths by code points. This comparison has the same order for characters of the Basic Multilingual Plane.
   for (const name of [...found.keys()].sort()) {
     const path = found.get(name) ?? '';
     const { size, mode } = await stat(path);

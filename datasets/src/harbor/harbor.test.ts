@@ -1,4 +1,4 @@
-/** Tests the reading of Harbor tasks: from folders, and from rows with any change of `task.toml`. */
+/** Tests that Harbor tasks are read from folders, and from rows with mutated `task.toml`. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -124,7 +124,7 @@ test.each<[string, string, RegExp]>([
   ],
   ['a missing variable', TOML.replace(':-6', ''), /verifier\.env\.LIMIT: expected .* --task-env OWN_LIMIT/],
   ['a relative folder', TOML.replace('/data', 'data'), /environment\.workdir: expected an absolute path/],
-])('task.toml with %s is refused by its key', async (_, text, message) => {
+])('the error about task.toml with %s names the key', async (_, text, message) => {
   await expect(readDataset(withToml(text))).rejects.toThrow(message);
 });
 
@@ -148,14 +148,14 @@ test.each<[string, Record<string, string>]>([
   await expect(readDataset(folder, { skipUngradable: true })).rejects.toThrow('none of its 1 rows');
 });
 
-test('unknown keys are named and have no effect', async () => {
+test('a warning names unknown keys, which have no effect', async () => {
   const { warnings, harbor } = await readOne(withToml(`colour = "blue"\n${TOML}speed = 1\n`));
   expect(warnings).toEqual([expect.stringMatching(/unknown keys: .*environment\.healthcheck\.speed.*/)]);
   expect(warnings[0]).toContain('colour');
   expect(harbor?.verifier.timeout).toBe(30);
 });
 
-test('a variable of the caller is taken only if the caller gives it', async () => {
+test('a task gets a variable of the caller only if the caller passes it', async () => {
   const taken = await readOne(taskFolder(), { taskEnv: { OWN_LIMIT: '9' } });
   expect(taken.harbor?.verifier.env).toEqual({ LIMIT: '9' });
 });
@@ -165,7 +165,7 @@ test.each<[string, (folder: string) => void]>([
   ['a link to nothing', (folder) => symlinkSync('gone', join(folder, 'tests/gone'))],
   ['a link to a folder', (folder) => symlinkSync('data', join(folder, 'tests/other'))],
   ['a pipe', (folder) => execFileSync('sh', ['-c', 'mkfifo "$0"', join(folder, 'tests/pipe')])],
-])('a task with %s is refused by path', async (_, change) => {
+])('the error about a task with %s names the path', async (_, change) => {
   const folder = taskFolder();
   change(folder);
   await expect(readDataset(folder)).rejects.toThrow(/tests\/(?:host|gone|other|pipe): expected/);
@@ -178,7 +178,7 @@ test('a link to a file of the task is read as that file', async () => {
   expect(harbor?.files['tests/same']).toEqual(harbor?.files['tests/data/in.txt']);
 });
 
-test('a task larger than a row is refused by its file, unless an image is named', async () => {
+test('a task that is too large for a row is refused, unless it names an image', async () => {
   const large = { ...TASK, 'environment/large.bin': 'x'.repeat(17 * 1024 ** 2) };
   await expect(readDataset(taskFolder(large))).rejects.toThrow(
     /environment\/large\.bin: expected files of at most/,
@@ -188,7 +188,7 @@ test('a task larger than a row is refused by its file, unless an image is named'
   expect([image, harbor?.build]).toEqual(['own/sort:1', undefined]);
 });
 
-test('an integer that a number cannot represent is refused only where a key needs a number', async () => {
+test('an integer above 2^53 is refused only where a key needs a number', async () => {
   const { instance_id } = await readOne(withToml(`${TOML}[metadata]\nseed = 9007199254740993\n`));
   expect(instance_id).toBe('sort');
   const large = TOML.replace('cpus = 0.5', 'cpus = 9007199254740993');
@@ -210,10 +210,10 @@ test('files that .dockerignore excludes are not part of the build', async () => 
   expect(third?.image).not.toBe(first?.image);
 });
 
-/** Number of changed tasks; `ci:full` tries 10,000. */
+/** Number of mutations of `task.toml`. `ci:full` tries 10,000. */
 const RUNS = Number(process.env.SWEFARM_TEST_MUTATIONS ?? 400);
 
-test('any change of task.toml is read, or refused by path and key', () => {
+test('a mutated task.toml is read, or refused with its path and a key', () => {
   const base = parse(TOML) as Record<string, Record<string, unknown>>;
   const places = Object.entries(base).flatMap(([part, inner]) =>
     typeof inner === 'object' ? Object.keys(inner).map((key) => [part, key] as const) : [],

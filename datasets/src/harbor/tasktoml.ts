@@ -1,4 +1,4 @@
-/** The keys of a Harbor task's `task.toml`, in all versions of the schema up to "1.4" (Harbor 0.25.0). */
+/** Defines the keys of a Harbor task's `task.toml`, in all versions of the schema up to "1.4" (Harbor 0.25.0). */
 import { z } from 'zod';
 
 const seconds = z.number().positive();
@@ -10,7 +10,7 @@ const size = z
   .optional();
 const positive = z.number().positive();
 
-/** Keys that change the network of one phase. */
+/** Keys that set the network of the environment or of one phase. */
 const network = {
   network_mode: z.enum(['public', 'no-network', 'allowlist']).optional(),
   allowed_hosts: z.array(z.string()).default([]),
@@ -83,7 +83,7 @@ export const TaskToml = z.strictObject({
 });
 export type TaskToml = z.infer<typeof TaskToml>;
 
-/** Features that a task may request and the farm does not provide: key, reason, test. */
+/** Features that the farm does not provide: key, reason in errors, and whether a task requests the feature. */
 const UNPROVIDED: readonly [key: string, reason: string, asks: (task: TaskToml) => boolean][] = [
   ['steps', 'several steps', ({ steps }) => steps.length > 0],
   ['environment.os', 'Windows', ({ environment }) => environment.os === 'windows'],
@@ -117,7 +117,7 @@ export const networkOf = ({ environment }: TaskToml): 'public' | 'no-network' | 
 
 const STEPS_OF_1024 = { K: -1, M: 0, G: 1 } as const;
 
-/** Returns MiB of `512M` or `2G`; undefined for no text. */
+/** Returns the number of MiB of a text such as `512M` or `2G`, and undefined if there is no text. */
 export function mebibytes(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const unit = text.slice(-1).toUpperCase() as keyof typeof STEPS_OF_1024;

@@ -11,7 +11,7 @@ export type VerbatimRow = {
 
 export type VerbatimFile = {
   path: string;
-  /** `tasks`: a folder of Harbor tasks. */
+  /** `tasks` is a folder of Harbor tasks. */
   form: 'json' | 'jsonl' | 'parquet' | 'tasks';
   /** Schema and key-value pairs of the footer; null for other formats. */
   parquet: { schema: SchemaElement[]; metadata: NonNullable<FileMetaData['key_value_metadata']> } | null;

@@ -1,10 +1,10 @@
-/** Plans the evaluation of a Harbor task by its shared verifier, as Harbor 0.25.0 runs it. The worker copies the tests and runs the script. */
+/** Plans the evaluation of a Harbor task, whose verifier shares the agent's container (Harbor 0.25.0). The worker copies the tests. */
 import { type HarborTask, type InstancePlan, shellExports } from '@swefarm/shared';
 
 /** Folder to which the verifier writes the rewards. */
 const VERIFIER_LOGS = '/logs/verifier';
 
-/** Returns the plan. The patch of such a plan is the text of `solve.sh`, or empty for the work of an agent. */
+/** Returns the plan. The patch is the text of `solve.sh` for the solution, and empty for the work of an agent. */
 export const harborPlan = (task: HarborTask): InstancePlan => ({
   grader: 'harbor-0.25.0',
   before: [],

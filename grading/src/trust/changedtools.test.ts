@@ -83,7 +83,7 @@ describe('the programs of a Harbor task', () => {
   });
 
   test.each(['/opt/venv/bin/python3', '/root/.bashrc', '/testbed/.git/hooks/pre-push', '/testbed/.git'])(
-    '%s may be the work that the task asks for',
+    '%s is only suspicious, because a task may ask for this change',
     (path) => {
       expect(level(path, 1)).toBe('suspicious');
     },

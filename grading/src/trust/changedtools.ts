@@ -37,8 +37,8 @@ type ToolEvidence = Pick<
 >;
 
 /**
- * Whether changed programs and shells of a Harbor task prove a forgery. The task is graded with the programs of the agent's container.
- * Without a network, no honest work replaces shells; with a network, an installation may.
+ * Returns whether changed shells and programs prove a forgery. The programs of the agent's container grade a Harbor task. Without a
+ * network, honest work does not replace these programs. With a network, an installation may replace them.
  */
 export const toolsProve = ({ instance, egress }: Pick<ToolEvidence, 'instance' | 'egress'>): boolean =>
   instance.harbor !== undefined && !egress;
@@ -51,7 +51,7 @@ export function toolFindings(evidence: ToolEvidence): TrustFinding[] {
     (path) => (isTool(path) && !(ownPytest && PYTEST.test(path))) || PARENT_FOLDERS.test(path),
   );
   const shells = tools.filter((path) => STARTS_TESTS.test(path) || PROGRAM_FOLDERS.test(path));
-  // Without a score, the changed programs are the likely cause. A lost task stays lost, whatever a run makes of forgeries.
+  // If there is no score, the changed programs are the likely cause. A score of 0 or less is never forged: `forged=none` would remove it.
   const isForged = toolsProve(evidence) && shells.length > 0 && (score === undefined || wins(evidence));
   const settings = changed.filter(
     (path) => GIT_SETTING.test(path) && !(HUSKY.test(path) && !modelPatch?.includes('/.husky/')),

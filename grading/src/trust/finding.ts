@@ -12,7 +12,7 @@ export type TrustEvidence = {
   /** The part of the log with the outcomes; null if there is none. */
   text: string | null;
   resolved: boolean;
-  /** Number of a grader that scores; absent: none. */
+  /** Score of a grader that scores. Other graders have only `resolved`. */
   score?: number | undefined;
   /** Whether the middle of the log is missing. */
   logCut?: boolean;
@@ -31,7 +31,7 @@ export type TrustFinding = { level: 'suspicious' | 'forged'; reason: string };
 
 export const suspicious = (reason: string): TrustFinding => ({ level: 'suspicious', reason });
 
-/** Whether the result of a grader that scores would be paid. */
+/** Returns whether the score is positive, so that the result earns a reward. */
 export const wins = ({ score }: Pick<TrustEvidence, 'score'>): boolean => score !== undefined && score > 0;
 
 /** Returns a finding that proves a forgery or only justifies a doubt. */

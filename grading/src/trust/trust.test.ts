@@ -197,7 +197,7 @@ describe('the log compared with other evidence', () => {
       expect(levelOf('1', { changed_files: [] }, 137)).toBe('clean');
     });
 
-    test('is forged if its changes are unknown and it has a score without a network', () => {
+    test('is forged without a network if its changes are unknown and it scores', () => {
       const seen = { changes_unknown: 'too many' };
       expect([levelOf('1', seen), levelOf('0', seen)]).toEqual(['forged', 'clean']);
       expect(levelOf('1', { ...seen, network: 'egress' })).toBe('suspicious');

@@ -44,13 +44,13 @@ export const lastExitCode = (log: string): number | null => exitCodes(log).at(-1
 
 function* runFindings(evidence: TrustEvidence): Generator<TrustFinding> {
   const { changesUnknown, logCut, scriptExitCode, resolved, plan } = evidence;
-  // A verdict proves nothing if the changes are unknown. In a Harbor task, the agent can make their list too long.
+  // A verdict proves nothing if the changes are unknown. In a Harbor task, the agent can make the list of changes too long.
   if (changesUnknown !== undefined && (resolved || wins(evidence)))
     yield forgedIf(toolsProve(evidence), `what changed during the tests is not known: ${changesUnknown}`);
   // The missing middle of a log that the patch made too long may contain failures.
   if (logCut && resolved) yield suspicious('the test log is longer than log_limit: its middle is not known');
   // A killed bash exits with 128 plus the number of the signal. git, the last command of the script, exits with at most 128.
-  // The exit code does not count where the tests write a reward.
+  // If the tests write a reward, their exit code does not count.
   if (scriptExitCode !== null && scriptExitCode > 128 && plan.verdict.rule !== 'reward')
     yield forgedIf(resolved, `the eval script was killed before its end (exit code ${scriptExitCode})`);
 }

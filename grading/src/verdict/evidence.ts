@@ -40,7 +40,7 @@ export type Outcomes =
       /** Maps a test of the instance to its name in the outcomes; default: the same name. */
       nameOf?: (test: string) => string;
     }
-  /** `parts`: rewards among which none is chosen. */
+  /** `parts` has the rewards of a file that lacks the reward that counts. */
   | { readable: false; why: Unreadable; detail?: string; parts?: RewardComponents };
 
 export const unreadable = (why: Unreadable, detail?: string): Outcomes => ({

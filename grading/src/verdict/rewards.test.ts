@@ -1,4 +1,4 @@
-/** Tests the reading of rewards against what Harbor 0.25.0 does with the same files. */
+/** Tests that rewards are read as Harbor 0.25.0 reads the same files. */
 import { expect, test } from 'vitest';
 import { readRewards } from './rewards.ts';
 
@@ -35,17 +35,17 @@ test.each([
   ...[{ json: '' }, { json: '[1, 0]' }, { json: 'null' }, { json: '0.5' }, { json: '{"reward": "1"}' }],
   ...[{ json: '{"reward": 1, "note": "x"}' }, { json: '{"reward": NaN}' }, { json: '{"reward": 1e309}' }],
   ...[{}, { json: '{}' }, { json: '{"a": 1, "b": 0}' }, { txt: '1001' }, { json: '', txt: '1' }],
-])('%j is no reward', (files) => {
+])('%j gives no reward', (files) => {
   expect(read(files)).toMatchObject({ readable: false, why: 'no_reward' });
 });
 
-test('reward.json wins, and all its numbers are parts', () => {
+test('reward.json has priority, and its numbers within bounds are parts', () => {
   expect(read({ json: '{"reward": 0.75, "kept": true, "bytes": 5000}', txt: '1' })).toMatchObject({
     ...{ readable: true, reward: 0.75, parts: { reward: 0.75, kept: 1 } },
   });
 });
 
-test('the reward is the only key, or the one that the caller chooses', () => {
+test('the reward is the only key, or the key that the caller chooses', () => {
   expect(read({ json: '{"score": 0.25}' })).toMatchObject({ reward: 0.25 });
   expect(read({ json: '{"a": 1, "b": 0.5}' }, 'b')).toMatchObject({ reward: 0.5, parts: { a: 1, b: 0.5 } });
   expect(read({ json: '{"a": 1, "b": 0.5}' }, 'c')).toMatchObject({ readable: false });

@@ -1,6 +1,6 @@
 /**
  * Reads the rewards of a Harbor task as Harbor 0.25.0 does: `reward.json` if it exists, else `reward.txt`. A missing, empty or invalid file
- * is an error of the verifier and no reward of 0.
+ * is an error of the verifier. It does not count as a reward of 0.
  */
 import { type OutcomeSource, RewardComponents, Score, tryParseJson } from '@swefarm/shared';
 import { type Evidence, type Outcomes, unreadable } from './evidence.ts';
@@ -8,14 +8,14 @@ import { type Evidence, type Outcomes, unreadable } from './evidence.ts';
 type Rewards = Record<string, number>;
 
 const DIGITS = String.raw`\d+(?:_\d+)*`;
-/** Matches a number that Python's float() accepts, without infinity and NaN. */
+/** Matches a number that Python's float() accepts, except infinity and NaN. */
 const FLOAT = new RegExp(
   String.raw`^[-+]?(?:${DIGITS}(?:\.(?:${DIGITS})?)?|\.${DIGITS})(?:[eE][-+]?${DIGITS})?$`,
 );
 const MOST_LETTERS = 64 * 1024;
 const MOST_PARTS = 16;
 
-/** All rewards within the bounds of a result become components, also the one that counts. */
+/** Returns the reward that counts. All rewards within the bounds of a result, including this one, become components. */
 export function readRewards(
   { folder, key }: Extract<OutcomeSource, { from: 'rewards' }>,
   { files }: Evidence,
@@ -29,7 +29,7 @@ export function readRewards(
   const rewards = json === undefined ? parseText(text) : parseObject(text);
   if (rewards === null)
     return noReward(
-      json === undefined ? `${name} is no finite number` : `${name} is no object of finite numbers`,
+      json === undefined ? `${name} is not a finite number` : `${name} is not an object of finite numbers`,
     );
   const reward = chosen(rewards, key);
   const parts = partsOf(rewards);
@@ -37,7 +37,7 @@ export function readRewards(
   if (reward === undefined) {
     const why =
       key === undefined
-        ? `${name} has no key "reward" and not exactly one other (${names || 'none'}): choose one with --reward-key`
+        ? `${name} has neither a key "reward" nor exactly one key (${names || 'none'}): choose one with --reward-key`
         : `${name} has no key "${key}", which --reward-key names (${names || 'none'})`;
     return { ...noReward(why), parts };
   }
@@ -60,7 +60,7 @@ function parseText(text: string): Rewards | null {
   return Number.isFinite(reward) ? { reward } : null;
 }
 
-/** Python counts true and false as the numbers 1 and 0. */
+/** Returns the rewards of a JSON object, or null if a value is not a number. True and false count as 1 and 0, because Harbor uses Python. */
 function parseObject(text: string): Rewards | null {
   const value = tryParseJson(text);
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;
@@ -71,7 +71,7 @@ function parseObject(text: string): Rewards | null {
   return areNumbers ? (Object.fromEntries(entries) as Rewards) : null;
 }
 
-/** Rewards whose names or values a result cannot contain are left out: the agent's work may determine them. */
+/** Omits rewards whose names or values a result cannot contain, because the agent's work may determine both. */
 function partsOf(rewards: Rewards): RewardComponents {
   const fits = Object.entries(rewards).filter(
     ([name, value]) => RewardComponents.safeParse({ [name]: value }).success,

@@ -130,10 +130,7 @@ const toHarbor = command({
     ...group('Output:', {
       '--output-dir <folder>': required(text('new folder for the tasks')),
       '--network <net>': defaulted(
-        choice('network of agent and tests: none, or public, with which Harbor needs no sidecar', [
-          'none',
-          'public',
-        ]),
+        choice('network of agent and tests; Harbor needs a sidecar image for none', ['none', 'public']),
         'none',
       ),
       '--grader <name>': defaulted(

@@ -85,10 +85,10 @@ export const ROWS = group('Dataset:', {
   ),
   '--family-files <folder>': text('files that the rows lack: run_scripts and dockerfiles of SWE-bench Pro'),
   '--reward-key <key>': text(
-    'of Harbor tasks that write several rewards: the one that counts (default: reward)',
+    'key of the reward that counts in Harbor tasks with several rewards (default: reward)',
   ),
   '--task-env <variable>': list(
-    'variable of this environment that Harbor tasks may take; the run stores its value (repeatable)',
+    'variable of this environment that Harbor tasks may read; the run stores the value (repeatable)',
   ),
   '--picture-files <folder>': text(
     'pictures of the issues, with their list pictures.jsonl; swefarm dataset pictures makes it',
@@ -236,7 +236,7 @@ export async function datasetOf(
   const { warnings } = dataset;
   for (const warning of warnings.slice(0, MOST_WARNINGS)) printStatus(`swefarm: ${warning}`);
   if (warnings.length > MOST_WARNINGS)
-    printStatus(`swefarm: and ${warnings.length - MOST_WARNINGS} more warnings of this kind`);
+    printStatus(`swefarm: ${warnings.length - MOST_WARNINGS} more warnings are not shown`);
   return dataset;
 }
 

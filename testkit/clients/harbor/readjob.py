@@ -43,7 +43,7 @@ for name, passed in compute_pass_at_k_by_evals(trials).items():
 
 
 def comparable(stats):
-    """Harbor computes metrics elsewhere; lists of names have no order."""
+    """Returns the statistics without metrics, which Harbor computes elsewhere, and with sorted lists of names."""
     found = stats.model_dump(mode="json")
     for one in found["evals"].values():
         one["metrics"] = []

@@ -1,4 +1,4 @@
-/** Makes rows of six families on Docker: from the examples, and small ones for families whose images have no conda. */
+/** Makes rows of six families on Docker: rows from the examples, and rows for families whose images have no conda. */
 import { join } from 'node:path';
 import { buildExamples } from '../../src/examples/build.ts';
 import { makeFamilyInstances } from '../../src/families/instances.ts';
@@ -9,7 +9,7 @@ import { openFamilyImages } from '../../test/e2e/familyimages.ts';
 const BESIDE_CONDA = ['r2e-gym', 'r2e-gym as NeMo Gym posts it', 'open-swe'];
 
 type Row = Record<string, unknown>;
-/** `auto` and `swegym`: rows for this `--grader`. `examples`: the rows that the scripted policy can solve. */
+/** `auto` and `swegym` have the rows for this `--grader`. `examples` has the rows that the scripted policy can solve. */
 export type MadeRows = AsyncDisposable & Record<'auto' | 'swegym' | 'examples', Row[]>;
 
 export async function makeRows(folder: string): Promise<MadeRows> {

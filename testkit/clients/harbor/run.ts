@@ -73,7 +73,7 @@ async function swefarm(...args: string[]): Promise<void> {
   );
 }
 
-/** Runs a program of the venv. Harbor uses the plugins of setup.sh where the engine has none. */
+/** Runs a program of the venv. Harbor uses the plugins that setup.sh installed because the engine had none. */
 async function inVenv(program: 'harbor' | 'python', ...args: string[]): Promise<string> {
   const plugins = await readdir(join(harborFolder, 'docker/cli-plugins'));
   const env = {
@@ -87,7 +87,7 @@ async function inVenv(program: 'harbor' | 'python', ...args: string[]): Promise<
   return stdout;
 }
 
-/** Without a registry Harbor cannot have the sidecar that encloses tasks, so the network is public here. */
+/** Writes the tasks. Without a registry, Harbor cannot pull the sidecar that isolates tasks, so the network is public here. */
 async function writeTasks(): Promise<void> {
   for (const grader of GRADERS) {
     await writeLines(at(`${grader}.jsonl`), rows[grader]);
@@ -106,7 +106,7 @@ async function instancesOfTasks(): Promise<Map<string, string>> {
   return found;
 }
 
-/** Makes a copy of the tasks whose solution is wrong, and a file with the same patches for the farm. */
+/** Copies the tasks and makes the solutions wrong. Writes the same patches to a file for the farm. */
 async function writeWrongPatches(): Promise<string> {
   await cp(at('tasks'), at('wrong'), { recursive: true });
   const predictions: object[] = [];
@@ -120,7 +120,7 @@ async function writeWrongPatches(): Promise<string> {
   return await writeLines(at('wrong.jsonl'), predictions);
 }
 
-/** Searches the images of the agent for the longest line of the fix, and for hidden tests and later commits. */
+/** Searches the images of the agent for the longest line of the fix, for hidden tests and for later commits. */
 async function lookInside(): Promise<void> {
   for (const name of await readdir(at('tasks'))) {
     const environment = at(`tasks/${name}/environment`);
@@ -139,7 +139,7 @@ async function lookInside(): Promise<void> {
 
 type Rewards = Record<string, number | string | null>;
 
-/** Compares the rewards of an agent of the farm with those of an agent of Harbor. */
+/** Compares the rewards of an agent of the farm with the rewards of an agent of Harbor. */
 async function compare(
   name: string,
   ours: string,
@@ -185,7 +185,7 @@ async function rewardsOf(job: string): Promise<Rewards> {
   return sorted(found);
 }
 
-/** Checks compare the JSON of objects. */
+/** Sorts an object by key, because `check` compares the JSON of objects. */
 function sorted<T>(found: Record<string, T>): Record<string, T> {
   return Object.fromEntries(Object.entries(found).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
@@ -222,7 +222,7 @@ async function readOurJob(): Promise<void> {
   check('rewards after the regrade', await sortedRewards('regraded'), await sortedRewards('farm'));
 }
 
-/** Returns the rewards by task, in the order of size. */
+/** Returns the rewards of each task in ascending order. */
 async function sortedRewards(job: string): Promise<Record<string, number[]>> {
   const found: Record<string, number[]> = {};
   for (const name of await readdir(at(`jobs/${job}`))) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs Harbor 0.25.0 from PyPI in a venv and, where the engine has no `docker compose` or no buildx, Debian's plugins in a folder for
-# DOCKER_CONFIG: FOLDER/venv, FOLDER/docker. Nothing outside of FOLDER changes.
+# Installs Harbor 0.25.0 from PyPI in FOLDER/venv. If the engine has no `docker compose` or no buildx, the script puts Debian's plugins in
+# FOLDER/docker, which is a folder for DOCKER_CONFIG. Nothing outside of FOLDER changes.
 # usage: setup.sh FOLDER
 set -euo pipefail
 folder=$1
@@ -12,7 +12,7 @@ command -v "$python" >/dev/null || { echo 'setup: harbor needs Python 3.12 (SWEF
 rm -rf "$folder/venv"
 "$python" -m venv "$folder/venv"
 "$folder/venv/bin/pip" install -q --no-deps harbor==0.25.0
-# Some indexes lack the newest certifi that Harbor requires.
+# Some package indexes lack the newest certifi, which Harbor requires.
 "$folder/venv/bin/python" - >"$folder/requirements.txt" <<'END'
 import importlib.metadata, re
 for one in importlib.metadata.requires("harbor"):

@@ -95,7 +95,7 @@ async function curve(dataset: string, name: string, args: readonly string[]) {
   const { code, stderr } = await train(dataset, out, ['--name', name, ...args]);
   must(code === 0, `exit code ${code}: ${stderr.slice(-2000)}`);
   const ends = await tenths(out);
-  must(ends.farthest <= 1e-4, `an importance ratio is ${ends.farthest} away from 1`);
+  must(ends.farthest <= 1e-4, `an importance ratio differs from 1 by ${ends.farthest}`);
   const shown = `mean reward ${ends.first.toFixed(2)} in the first tenth, ${ends.last.toFixed(2)} in the last`;
   return { ends, shown: `${shown}; importance ratios within ${ends.farthest.toExponential(1)} of 1` };
 }

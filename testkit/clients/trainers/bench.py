@@ -1,6 +1,6 @@
 """
-What the checks with real trainers share: the contract of the Python package, a tiny model, and stand-ins for packages that a trainer imports
-and the checks never call. Import it first: it also keeps off GPU and hub.
+Provides the common parts of the checks with real trainers: the contract of the Python package, a tiny model, and stand-ins for packages
+that a trainer imports and the checks never call. Import this module first, because it also disables the GPU and the model hub.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import drives  # noqa: E402
 
 
 class Anything(types.ModuleType):
-    """A module with every name: a class for a capital, else a module that can be called, as a decorator too."""
+    """A module that has every attribute. A capitalised name is a class. Any other name is a module that works as a function or decorator."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -63,7 +63,7 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def stand_in(*packages: str) -> None:
-    """Makes these packages importable without being installed."""
+    """Makes these packages importable. An installed package of the same name is not used."""
     sys.meta_path.insert(0, StandIns(packages))
 
 

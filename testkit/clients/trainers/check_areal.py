@@ -1,6 +1,6 @@
 """
-swefarm.trainers.areal inside AReaL's own grouping workflow, its executor's check of trajectories, and its actor's advantages. Stand-ins:
-packages that AReaL imports and these parts never call. CPU, no engine.
+Tests swefarm.trainers.areal with AReaL's own grouping workflow, its executor's check of trajectories, and its actor's advantages. Stand-ins
+replace packages that AReaL imports and these parts never call. The test runs on CPU without an engine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LOGGER = types.SimpleNamespace(warning=lambda text: None)
 
 
 def actor() -> Any:
-    """Returns AReaL's actor with what its advantages read alone, in place of an engine."""
+    """Returns AReaL's actor without an engine. The actor has only the attributes that the advantages need."""
     made = object.__new__(PPOActor)
     made.config = types.SimpleNamespace(overlong_reward_penalty=False, use_decoupled_loss=False, recompute_logprob=False)
     made.reward_bias, made.reward_scaling, made.reward_clip, made.reward_norm, made.adv_norm = 0.0, 1.0, 20.0, None, None

@@ -1,6 +1,6 @@
 """
-swefarm.trainers.openrlhf inside OpenRLHF's own loader of agents, its actor's generate_responses, its conversion to experiences and its
-advantages. Stand-ins: packages that OpenRLHF imports and these parts never call. CPU, no Ray process, no engine.
+Tests swefarm.trainers.openrlhf with OpenRLHF's own loader of agents, its actor's generate_responses, its conversion to experiences and its
+advantages. Stand-ins replace packages that OpenRLHF imports and these parts never call. The test runs on CPU without a Ray process.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def drive(farm: Any, name: str) -> list[contract.Trained]:
     options = f"rows={str(FOLDER / 'rows.jsonl')!r}, run={name!r}, max_prompt=16"
     agent.write_text(f"from swefarm.trainers import openrlhf\nAgentExecutor = openrlhf.executor({options})\n")
     actor = object.__new__(Actor)
-    run_of_process.cache_clear()  # As in a new process.
+    run_of_process.cache_clear()  # A new process has an empty cache.
     with mock.patch.dict(os.environ, {"SWEFARM_GATEWAY_URL": farm.url}):
         actor.executor = _load_agent_executor(str(agent))
     common = {"max_length": 64, "hf_tokenizer": drives.TOKENIZER, "num_samples": contract.N}

@@ -1,6 +1,7 @@
 """
-swefarm.trainers.rllm inside rLLM's own AgentFlowEngine, grouping, filter of groups and GRPO. rLLM is in no package index, so pass a
-checkout of rllm-org/rllm. The gateway is a stand-in with the routes that the engine and the flow use. CPU, no engine.
+Tests swefarm.trainers.rllm with rLLM's own AgentFlowEngine, grouping, filter of groups and GRPO. rLLM is in no package index, so pass a
+checkout of rllm-org/rllm. The gateway is a stand-in with the routes that AgentFlowEngine and the flow use. The test runs on CPU without an
+inference engine.
 usage: check_rllm.py CHECKOUT
 """
 
@@ -25,7 +26,7 @@ from swefarm.trainers import rllm as ours  # noqa: E402
 
 
 class Gateway:
-    """Stands in for rLLM's GatewayManager: it records no calls, because the farm asks the workers."""
+    """Stands in for rLLM's GatewayManager. It records no calls, because the farm sends requests directly to the workers."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -49,7 +50,7 @@ def workers(method: str, path: str, body: Any) -> Any:
 
 
 def merged(steps: list[Any]) -> contract.Trained:
-    """Returns the sequence of steps of which each continues the tokens before it."""
+    """Joins steps into one sequence. Fails if a step does not continue the tokens of the previous steps."""
     tokens, mask, log_probs = [], [], []
     for step in steps:
         told = step.prompt_ids[len(tokens) :]

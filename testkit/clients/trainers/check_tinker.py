@@ -1,6 +1,6 @@
 """
-swefarm.trainers.tinker inside tinker-cookbook's own group rollout, advantages and Datums. Stand-ins: the sampling client, and packages that
-the cookbook imports and these parts never call. CPU; no service is asked.
+Tests swefarm.trainers.tinker with tinker-cookbook's own group rollout, advantages and Datums. Stand-ins replace the sampling client, and
+packages that the cookbook imports and these parts never call. The test runs on CPU and calls no service.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CODE = types.SimpleNamespace(eos_token_id=2, decode=lambda ids, **_: "", encode=
 
 
 class Client:
-    """Stands in for tinker's SamplingClient, which asks a service."""
+    """Stands in for tinker's SamplingClient, which calls a service."""
 
     asked: list[Any] = []
 
@@ -62,7 +62,7 @@ def drive(farm: Any, name: str) -> list[contract.Trained]:
 
 
 def check_endpoint(test: Any) -> None:
-    """A request of the farm reaches the client of its group as tinker's own types."""
+    """Checks that the sampling client of a group receives a request of the farm in tinker's own types."""
     with drives.ScriptedFarm("none") as farm:
         strategy = ours.FarmStrategy(drives.run_at(farm, "run-1"), CODE)
         strategy._policies["s"] = TinkerTokenCompleter(Client(), max_tokens=64)

@@ -1,7 +1,8 @@
 """
-swefarm_env inside verifiers' own loaders, EnvServer and EnvClient over ZMQ, as prime-rl's orchestrator asks it. With a checkout of prime-rl
-(PrimeIntellect-ai/prime-rl), which is in no package index, its own GRPO and masks read the traces: check_verifiers.py [CHECKOUT]. CPU, no
-engine.
+Tests swefarm_env with verifiers' own loaders, EnvServer and EnvClient over ZMQ. The requests equal the requests of prime-rl's orchestrator.
+With a checkout of PrimeIntellect-ai/prime-rl, which is in no package index, prime-rl's own GRPO and masks read the traces. The test runs on
+CPU without an engine.
+usage: check_verifiers.py [CHECKOUT]
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if len(sys.argv) > 1:
 
 
 async def episodes(config: Any) -> list[Any]:
-    """Returns the groups of one batch: every task is sent N times at once."""
+    """Sends every task N times at once. Returns the groups of the batch."""
     server = EnvServer(config, address="tcp://127.0.0.1:0")
     serving = asyncio.create_task(server.run())
     client = EnvClient(address=server.address)
@@ -55,7 +56,7 @@ async def episodes(config: Any) -> list[Any]:
 
 
 def advantages(group: list[Any]) -> None:
-    """Annotates the traces of a group as prime-rl does, by its own code if there is a checkout."""
+    """Adds advantages to the traces of a group as prime-rl does. Uses prime-rl's own code if there is a checkout."""
     if prime is not None:
         owner = object.__new__(GRPOAlgorithm)
         owner.length_penalty = None
@@ -70,7 +71,7 @@ def advantages(group: list[Any]) -> None:
 def drive(farm: Any, name: str) -> list[contract.Trained]:
     limits = {"max_prompt": 16, "max_response": 64, "settings": {"model": "m"}}
     config = resolve_env_config({"taskset": {"id": "swefarm_env", "rows": str(ROWS)}, "run": name, **limits})
-    run_of_process.cache_clear()  # As in a new process.
+    run_of_process.cache_clear()  # A new process has an empty cache.
     with mock.patch.dict(os.environ, {"SWEFARM_GATEWAY_URL": farm.url, "TEAM_OF_THE_TEST": "a"}):
         groups = asyncio.run(episodes(config))
     trained = []
@@ -84,7 +85,7 @@ def drive(farm: Any, name: str) -> list[contract.Trained]:
                 continue
             if (trace.num_turns, trace.num_output_tokens, trace.num_total_tokens) != (2, 5, 10):
                 raise SystemExit(f"broken: {trace.num_turns} turns, {trace.num_output_tokens} of {trace.num_total_tokens} tokens")
-            # prime-rl's trace_to_samples reads an attribute that verifiers 0.4.0 no longer has; its masks come from here.
+            # prime-rl's trace_to_samples reads an attribute that verifiers 0.4.0 removed, so this test reads prime-rl's masks directly.
             ((branch, mask),) = [(one, one.sampled_mask) for one in trace.branches] if prime is None else prime.iter_trainable_branches(trace)
             (advantage,) = {value for value, sampled in zip(branch.advantages, mask) if sampled}
             trained.append(contract.Trained(branch.token_ids, mask, branch.logprobs, advantage))

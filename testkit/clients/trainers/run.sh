@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests the adapters with the trainers' own classes. usage: run.sh VENV [CHECKOUT...]
-# No package index has slime (THUDM/slime, 0.3.1), rLLM (rllm-org/rllm, 9beb6e0f) and prime-rl (PrimeIntellect-ai/prime-rl, 559b4477).
-# Without a checkout, the tests of slime and rLLM are skipped with a message, and verifiers' own code reads the traces for prime-rl.
+# No package index has slime (THUDM/slime, 0.3.1), rLLM (rllm-org/rllm, 9beb6e0f) or prime-rl (PrimeIntellect-ai/prime-rl, 559b4477).
+# Without a checkout, the script skips the tests of slime and rLLM with a message. Without prime-rl, verifiers' own code reads the traces.
 set -uo pipefail
 venv=$(realpath -m "$1")
 slime=

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs TRL, SkyRL, verl, verifiers, OpenRLHF, Tinker and AReaL for tests on a machine without a GPU: about 2 minutes, 2.3 GB. Needs Python 3.12, gcc and binutils.
+# Installs TRL, SkyRL, verl, verifiers, OpenRLHF, Tinker and AReaL for tests on a machine without a GPU (about 2 minutes, 2.3 GB). Needs
+# Python 3.12, gcc and binutils.
 # usage: setup.sh VENV
 set -euo pipefail
 venv=$1

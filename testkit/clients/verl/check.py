@@ -3,7 +3,7 @@ swefarm.trainers.verl inside a real verl without its GPU parts: classes through 
 dataset class, trajectories through its AgentLoopWorker, scores through its reward manager, advantages through its registry.
 
 usage: check.py FOLDER (tools | loop | short | die) [HOST:PORT...]   Prints one JSON object a line; exit code 1 when a check fails.
-The addresses are those of inference servers; verl's own load balancer, a Ray actor, passes them to the agent loop.
+HOST:PORT is the address of an inference server. verl's own load balancer, a Ray actor, passes the addresses to the agent loop.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def check_tools() -> None:
     scores = out.batch["rm_scores"].sum(dim=-1)
     require(torch.all(scores == 1.0).item(), f"rm_scores of the batch: {scores.tolist()} {out.non_tensor_batch.get('why')}")
     require(all(out.non_tensor_batch["judged"] == 1.0), "every trajectory is judged")
-    require(all(out.non_tensor_batch["reward_components"] == "{}"), "a reward by tests has no parts, and reports none")
+    require(all(out.non_tensor_batch["reward_components"] == "{}"), "a reward of tests has no components")
     text = tokenizer.decode(out.batch["responses"][0])
     require("<returncode>0</returncode>" in text or "1\n" in text, f"the model saw its observations: {text[:400]}")
     report(trajectories=len(scores), scores=scores.tolist(), turns=out.non_tensor_batch["__num_turns__"].tolist())
@@ -208,12 +208,12 @@ def check_loop() -> None:
     mask = out.batch["response_mask"]
     judged = torch.tensor(out.non_tensor_batch["judged"].astype(bool))
     # By the script, the endpoint refuses one of the eight rollouts. The batch includes this rollout, but no token of it is trained on.
-    require(judged.sum() == 7, f"all rollouts except one are judged:  {judged.tolist()}")
+    require(judged.sum() == 7, f"all rollouts except one are judged: {judged.tolist()}")
     require(int(mask[~judged].sum()) == 0 and int(mask[judged].sum()) > 0, "only judged samples are trained on")
     require(set(scores[judged].tolist()) == {0.0, 1.0}, f"right and wrong fixes: {scores.tolist()}")
     require(out.batch["rollout_log_probs"].shape == mask.shape, "each token has a log-probability")
     versions = out.non_tensor_batch["min_global_steps"][judged.numpy()]
-    require(all(version == STEP - 1 for version in versions), f"samples have verl's number of the weights:  {versions.tolist()}")
+    require(all(version == STEP - 1 for version in versions), f"samples have verl's version of the weights: {versions.tolist()}")
     # A lost rollout retains its log-probabilities. Only its mask excludes it.
     unsampled = (mask == 0) & judged[:, None]
     require(bool((out.batch["rollout_log_probs"][unsampled] == 0).all()), "tokens that the policy did not sample have no log-probability")
@@ -257,7 +257,7 @@ def check_short() -> None:
     scores = masked.batch["rm_scores"].sum(dim=-1)
     require(all(facts["overlong"] == 1.0) and not any(facts["judged"]), "every rollout is overlong, none is judged")
     require(int(masked.batch["response_mask"].sum()) == 0, "no token of an overlong rollout is trained")
-    require(bool(((scores > 0) & (scores < 1e-20)).all()), f"they have the score of unjudged samples:  {scores.tolist()}")
+    require(bool(((scores > 0) & (scores < 1e-20)).all()), f"overlong rollouts have the score of unjudged samples: {scores.tolist()}")
     ours = advantages("grpo_judged", masked.batch["rm_scores"], masked.batch["response_mask"], np.array(["one"] * 3))
     require(bool((ours == 0).all()), "overlong rollouts have no advantage")
     kept = asyncio.run(loops.generate_sequences(batch_of(3, "swefarm_keep")))
@@ -265,7 +265,7 @@ def check_short() -> None:
     trained = kept.batch["response_mask"].sum(dim=-1)
     # By the script, the endpoint refuses one of five rollouts.
     credited = torch.tensor(facts["judged"].astype(bool))
-    require(int(credited.sum()) >= 2, f"`overlong: keep` credits them: {facts['why'].tolist()}")
+    require(int(credited.sum()) >= 2, f"`overlong: keep` credits overlong rollouts: {facts['why'].tolist()}")
     require(all(facts["overlong"][credited.numpy()] == 1.0), "credited rollouts are reported as overlong")
     require(bool((trained[credited] > 0).all()) and int(trained.max()) <= RESPONSE_LENGTH, f"trained tokens fit: {trained.tolist()}")
     report(kept=kept.batch["rm_scores"].sum(dim=-1).tolist(), trained=trained.tolist(), turns=facts["__num_turns__"].tolist())

@@ -1,7 +1,7 @@
 /**
  * Runs swefarm.trainers.verl inside a real verl (without its GPU parts) against a whole farm: gateway, worker and Redis as
  * processes, real containers. Run by hand: node testkit/clients/verl/run.ts [--venv DIR] [--runtime docker|rootfs] [--mode MODE...]
- * Installs the venv by ../trainers/setup.sh. Exit code 1 when a check fails.
+ * Installs the venv with ../trainers/setup.sh. Exits with 1 if a check fails.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process';

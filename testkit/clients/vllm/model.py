@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """
-model.py FOLDER: writes a Qwen2 with 0.6 million random weights, and a tokenizer trained here. A server with it behaves like one with a
-large model. Its answers are random and may have bytes that are not UTF-8, so a client that sends their text again gets other tokens.
+model.py FOLDER: writes a Qwen2 with 0.6 million random weights, and a tokenizer trained here. A server with this model behaves like a
+server with a large model. The answers are random and may have bytes that are not UTF-8. If a client sends the text of an answer again, the
+tokens differ.
 """
 import glob
 import os

@@ -6,7 +6,7 @@ import type { OutputLine } from '../output/line.ts';
 /** Fields of an instance in an export. Tests and gold patch are omitted, because they reveal the solution. */
 export type InstanceFields = {
   instance_id: string;
-  /** The id that the agent sees, if `instance_id` reveals the solution. */
+  /** Id that the agent sees if `instance_id` reveals the solution; otherwise null. */
   shown_id: string | null;
   repo: string | null;
   base_commit: string | null;

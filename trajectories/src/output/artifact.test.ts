@@ -41,7 +41,7 @@ test('the copy that a line names goes first; one that is gone is named', async (
   expect(await artifactOfLine({ artifact: null }, OUTPUT, noFarm)).toBeNull();
 });
 
-test('a copy is found from the folder of the collector, and beside a moved output', async () => {
+test('a copy is found in the folder of the collector, or beside a moved output', async () => {
   const at = await folder('moved');
   await writeFile(join(at, 'x.json.gz'), '');
   const output = join(at, 'rollouts.jsonl');

@@ -1,10 +1,10 @@
-/** Lists the log parsers and verdict rules that the program of a task (`task/readers.py`, `task/grade.py`) has. */
+/** Lists the log parsers and verdict rules that the program of a task (`task/readers.py`, `task/grade.py`) supports. */
 import type { InstancePlan } from '@swefarm/shared';
 
 const SUMMARIES = ['matplotlib', 'pytest', 'pytest_options', 'pytest_v2', 'seaborn'];
 const SWEBENCH = [...SUMMARIES, 'django', 'sympy'];
 
-/** Parsers by dialect. */
+/** Supported log parsers, by dialect. */
 export const COVERED_PARSERS: Readonly<Record<string, readonly string[]>> = {
   '4.1.0': SWEBENCH,
   '5.0.2': SWEBENCH,
@@ -37,7 +37,7 @@ const COVERED_RULES: readonly string[] = [
   'exit_code',
 ];
 
-/** Returns the part of the plan that the task program does not support; null: none. */
+/** Returns the part of the plan that the program of a task does not support, or null. */
 export function uncoveredIn({ outcomes, verdict }: InstancePlan): string | null {
   if (!COVERED_RULES.includes(verdict.rule)) return `the verdict rule ${verdict.rule}`;
   if (outcomes.from === 'exit_code') return null;

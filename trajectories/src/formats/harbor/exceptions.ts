@@ -1,8 +1,11 @@
-/** Names failures of rollouts by the exceptions of Harbor 0.25 (harbor/models/trial/error_policy.py), which decide causes and retries. */
+/**
+ * Maps failures of rollouts to the exceptions of Harbor 0.25. Harbor determines the cause and the retry from the exception
+ * (harbor/models/trial/error_policy.py).
+ */
 import type { ExitStatus, FailureClass } from '@swefarm/shared';
 import type { OutputLine } from '../../output/line.ts';
 
-/** A name that Harbor's table lacks has the cause `unclassified`. */
+/** If Harbor's table lacks an exception, Harbor uses the cause `unclassified`. */
 const OF_FAILURE: Readonly<Record<FailureClass, string>> = {
   image_not_found: 'SandboxBuildFailedError',
   image_pull: 'SandboxBuildFailedError',
@@ -46,7 +49,7 @@ const OF_FAILURE: Readonly<Record<FailureClass, string>> = {
   bug: 'RuntimeError',
 };
 
-/** Exceptions of agents whose work is graded. Harbor has no exception for a limit of turns or for unreadable answers. */
+/** Exceptions by exit status, for agents whose work is graded. Harbor has no exception for a limit of turns or unreadable answers. */
 const OF_EXIT: Readonly<Partial<Record<ExitStatus, string>>> = {
   time_limit: 'AgentTimeoutError',
   context_limit: 'ContextLengthExceededError',
@@ -55,7 +58,7 @@ const OF_EXIT: Readonly<Partial<Record<ExitStatus, string>>> = {
 
 export type Raised = { type: string; message: string };
 
-/** Returns the exception that Harbor would record for the rollout; null: the rollout ended as planned. */
+/** Returns the exception that Harbor would record for the rollout, or null if Harbor would record none. */
 export function exceptionOf({
   failure,
   exit_status,

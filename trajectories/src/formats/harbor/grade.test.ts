@@ -13,7 +13,7 @@ const TASK = fileURLToPath(new URL('./task', import.meta.url));
 const LOGS = readdirSync(FIXTURES, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.log'))
   .map((name) => readFileSync(new URL(name, FIXTURES), 'utf8'));
-/** Lines of one field, torn lines, colours, markers inside of the tests, and names that the readers treat specially. */
+/** Logs with lines of one field, torn lines, colours, markers inside test output, and names that the readers treat specially. */
 const HOSTILE = [
   '',
   'FAILED\nPASSED a\n',
@@ -80,7 +80,7 @@ function graded(log: string, rules: object, { FAIL_TO_PASS, PASS_TO_PASS }: Test
   return gradeEvaluation(instance, plan, facts, null);
 }
 
-/** Grades all cases by one run of Python, since a run for each would take minutes. */
+/** Grades all cases in one run of Python, because one run for each case would take minutes. */
 function theirs(tasks: readonly { task: object; log: string }[]): Graded[] {
   const program = `import sys, json; sys.path.insert(0, ${JSON.stringify(TASK)}); sys.dont_write_bytecode = True; import grade
 json.dump([grade.grade(one["task"], one["log"].replace("\\r\\n", "\\n").replace("\\r", "\\n"), 0) for one in json.load(sys.stdin)], sys.stdout)`;
@@ -88,7 +88,7 @@ json.dump([grade.grade(one["task"], one["log"].replace("\\r\\n", "\\n").replace(
   return JSON.parse(execFileSync('python3', ['-c', program], { input, maxBuffer: 1e9, encoding: 'utf8' }));
 }
 
-/** Returns choices of both lists, from the statuses that a log has. */
+/** Returns choices of FAIL_TO_PASS and PASS_TO_PASS from the statuses of a log. */
 function choices(statuses: Record<string, string>): Tests[] {
   const names = Object.keys(statuses).filter((name) => name !== '');
   const passed = names.filter((name) => /^pass|^XFAIL/i.test(statuses[name] ?? ''));
@@ -135,7 +135,7 @@ describe('the program of a task', () => {
     expect(wrong.slice(0, 3)).toEqual([]);
   });
 
-  test('reads no verdict from a log without a test if the instance has no tests', () => {
+  test('does not resolve an instance without tests by a log without tests', () => {
     const [dialect, parser, rule] = ['5.0.2', 'pytest', 'swebench-5'];
     const log = printed(dialect, 'nothing').replace('Code: 1', 'Code: 0');
     const tests = { FAIL_TO_PASS: [], PASS_TO_PASS: [] };
@@ -143,7 +143,7 @@ describe('the program of a task', () => {
     expect(theirs([{ task: { dialect, parser, rule, ...tests }, log }])).toMatchObject([{ resolved: false }]);
   });
 
-  test('compares tests without a name by the rule expected only in their number', () => {
+  test('the rule expected compares only the number of tests without a name', () => {
     const log = '=== short test summary info ===\nPASSED t.py::A::b\nFAILED  - x\n';
     const one = { dialect: 'r2e-gym', parser: 'r2e', rule: 'expected', log };
     const tests = { FAIL_TO_PASS: [], PASS_TO_PASS: [] };
@@ -153,7 +153,7 @@ describe('the program of a task', () => {
     expect(results.map(({ resolved }) => resolved)).toEqual(wanted.map(({ resolved }) => resolved));
   });
 
-  test('compares all statuses by the rule expected', () => {
+  test('the rule expected compares all statuses', () => {
     const log = '=== short test summary info ===\nPASSED t.py::A::b\nFAILED t.py::c - x\n';
     const one = { dialect: 'r2e-gym', parser: 'r2e', rule: 'expected', log };
     const tests = { FAIL_TO_PASS: [], PASS_TO_PASS: [] };
@@ -179,7 +179,7 @@ describe('the program of a task', () => {
     ['CODE (-?[0-9]+)!', 'CODE 5\nCODE 0!\nCODE 7.', true],
     ['exit\\.code\\[(\\d+)\\]', 'exit.code[0] exitxcode[1]', true],
     ['CODE=(\\d+)', 'nothing\n', false],
-  ])('takes the last exit code by %j from %j', (pattern, log, resolved) => {
+  ])('finds the last exit code by the pattern %j in the log %j', (pattern, log, resolved) => {
     const task = { rule: 'exit_code', pattern, FAIL_TO_PASS: [], PASS_TO_PASS: [] };
     const plan = { outcomes: { from: 'exit_code', pattern }, verdict: { rule: 'exit_code' } };
     expect(graded(log, plan, task).resolved).toBe(resolved);
@@ -187,6 +187,6 @@ describe('the program of a task', () => {
   });
 });
 
-/** An empty map and an unreadable log both mean that no test has a status. */
+/** Returns sorted entries. An unreadable log counts as an empty map, because no test has a status in either case. */
 const sorted = (statuses: Record<string, string> | null): [string, string][] =>
   Object.entries(statuses ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1));

@@ -7,7 +7,7 @@ import { exportedRollout } from '../../export/rollout.ts';
 import { outputLine } from '../../output/line.ts';
 import { harborJob } from './job.ts';
 
-test('two rollouts with one trial name are refused, because the second would replace the first', async () => {
+test('a second rollout with the same trial name is refused', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-harborjob-'));
   const path = join(folder, 'job');
   const request = {

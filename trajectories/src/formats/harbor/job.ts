@@ -1,4 +1,4 @@
-/** Writes rollouts as a job of Harbor 0.25: a folder with a folder for each trial, which `harbor view` shows and `harbor job regrade` reads. */
+/** Writes rollouts as a job of Harbor 0.25: a folder with one folder per trial. `harbor view` and `harbor job regrade` read the job. */
 import { basename, dirname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { jsonText, UsageError } from '@swefarm/shared';
@@ -72,7 +72,7 @@ function filesOf(rollout: ExportedRollout, trial: Trial, lines: LineChoice): Rec
   };
 }
 
-/** Harbor's folder of artifacts. The tasks of `swefarm dataset to-harbor` read the patch there, so Harbor can grade a trial again. */
+/** Names Harbor's folder of artifacts. Tasks of `swefarm dataset to-harbor` read the patch there, so Harbor can grade a trial again. */
 const PATCH_ENTRY = {
   source: '/logs/artifacts',
   destination: 'artifacts/logs/artifacts',
@@ -82,7 +82,7 @@ const PATCH_ENTRY = {
   exclude: [],
 };
 
-/** Collects what the files of the job need of its trials. */
+/** Collects the data of the trials that `config.json` and `result.json` of the job contain. */
 function createSummary(job: Job, samples: number) {
   const trials: ReturnType<typeof countedOf>[] = [];
   const agents = new Map<string, { name: string; model_name: string | null }>();
@@ -116,6 +116,6 @@ function createSummary(job: Job, samples: number) {
   };
 }
 
-/** Returns a time without zone: Harbor writes the times of a job so, and sorts jobs by them. */
+/** Returns a local time without a zone. Harbor writes the times of a job in this form, and sorts jobs by these times. */
 const localTime = (ms: number): string =>
   new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, -1);

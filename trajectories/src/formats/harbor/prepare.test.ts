@@ -1,4 +1,4 @@
-/** Runs the scripts that prepare the agent's tree and that take the patch, in a repository in a temporary folder. */
+/** Runs the scripts that prepare the agent's tree and take the patch. The repository is in a temporary folder. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ const INSTANCE = {
 };
 const PLAN = { grader: 'x', script: 'true', outcomes: { from: 'exit_code' }, verdict: { rule: 'exit_code' } };
 
-/** Makes a repository by `setup`. Returns it and the task's files; `task.toml` has the command of the collect hook. */
+/** Makes a repository with the commands of `setup`, and the task's files beside it. Returns functions that run the task's scripts. */
 function repository(setup: string, environment: object = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'swefarm-harbor-'));
   folders.push(folder);
@@ -44,7 +44,7 @@ function repository(setup: string, environment: object = {}) {
   const here = (text: string): string =>
     text.replaceAll('/var/lib/swefarm', join(folder, 'start')).replaceAll('/logs', join(folder, 'logs'));
   for (const [name, text] of Object.entries(files)) write(name, here(text));
-  // Harbor makes this folder.
+  // Harbor creates this folder.
   mkdirSync(join(folder, 'logs/artifacts'), { recursive: true });
   const toml = readFileSync(join(folder, 'task.toml'), 'utf8');
   const collect: string = JSON.parse(/^command = (.*)$/m.exec(toml)?.[1] ?? '');
@@ -59,7 +59,7 @@ function repository(setup: string, environment: object = {}) {
   };
 }
 
-/** Returns the patch of the commands of an agent. */
+/** Runs the commands `agent` in a prepared repository. Returns the patch that the collect hook writes. */
 function patchOf(agent: string, setup = '', environment: object = {}): string {
   const made = repository(setup, environment);
   made.prepare();
@@ -84,7 +84,7 @@ describe('the collect hook', () => {
     ['a folder in the place of the patch', 'mkdir -p LOGS/artifacts/patch.diff/x; echo 2 >a.py'],
     ['a lock of git', 'touch START/index.lock; echo 2 >a.py'],
     ['a pipe', 'mkfifo p; echo 2 >a.py'],
-  ])('takes the work of an agent that left %s', (_, agent) => {
+  ])('writes the changes of an agent that left %s', (_, agent) => {
     expect(names(patchOf(agent))).toEqual(['a.py']);
   });
 
@@ -123,7 +123,7 @@ describe('the collect hook', () => {
     expect(names(patchOf(agent, setup))).toEqual(['build/own.py', 'lib.a']);
   });
 
-  test('has line ends as the files have, whatever the configuration says', () => {
+  test('has the line ends of the files, whatever the configuration of git', () => {
     const setup =
       'git config --global core.autocrlf input; printf "1\\r\\n" >c.txt; git -c core.autocrlf=false add c.txt; git commit -qm c';
     const patch = patchOf('printf "1\\r\\n2\\r\\n" >c.txt', setup);
@@ -138,14 +138,14 @@ describe('the collect hook', () => {
 });
 
 describe('hiding', () => {
-  test('a path that holds the work tree is refused', () => {
+  test('a hidden path that contains the work tree is refused', () => {
     const made = repository('');
     writeFileSync(join(made.folder, 'environment/prepare/hidden'), `${made.folder}\n`);
     expect(() => made.prepare()).toThrow(/holds the work tree/);
     expect(made.bash('cat a.py')).toBe('1\n');
   });
 
-  test('a name with pattern characters stands for itself', () => {
+  test('pattern characters in a hidden path match only themselves', () => {
     const made = repository('touch "x*.py" xy.py; git add xy.py; git commit -qm y');
     writeFileSync(join(made.folder, 'environment/prepare/hidden'), `${made.folder}/tree/x*.py\n`);
     made.prepare();

@@ -47,7 +47,7 @@ export function statsOf(trials: readonly Counted[]) {
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
 
-/** In Harbor's mean, a trial without reward counts as 0. */
+/** Returns counts, mean and pass@k of one evaluation. In Harbor's mean, a trial without a reward counts as 0. */
 function evaluationOf(trials: readonly Counted[]) {
   const rewarded = trials.filter((one): one is Counted & { reward: number } => one.reward !== null);
   const raised = trials.filter((one): one is Counted & { exception: string } => one.exception !== null);
@@ -72,7 +72,10 @@ function namesBy<T extends Counted>(
   return Object.fromEntries(named);
 }
 
-/** Returns pass@k for k = 2, 4, 8, … and 5, 10, … up to the least number of trials of a task; nothing if a reward is not 0 or 1. */
+/**
+ * Returns pass@k for k = 2, 4, 8, … and k = 5, 10, …, up to the number of trials of the task with the fewest trials. Returns an empty
+ * object if a reward is neither 0 nor 1.
+ */
 function passOf(trials: readonly Counted[]): Record<string, number> {
   if (trials.some(({ reward }) => reward !== null && reward !== 0 && reward !== 1)) return {};
   const tasks = [...Map.groupBy(trials, ({ task_name }) => task_name).values()];

@@ -25,7 +25,7 @@ test.each([
   [undefined, 100],
   [50, 50],
   [500, 100],
-])('the limit %s of the plan and 100 of the run give %i seconds', (timeout, limit) => {
+])('a limit of %s s in the plan and of 100 s in the run gives %i s', (timeout, limit) => {
   expect(filesOf({ plan: { timeout } })['tests/plan.sh']).toContain(`\nlimit=${limit}\n`);
 });
 
@@ -35,7 +35,7 @@ test('a Dockerfile does not expand variables in the name of the work tree', () =
   );
 });
 
-test('hidden paths of the tree become patterns of these paths only', () => {
+test('a hidden path in the tree becomes a pattern that matches only this path', () => {
   const files = filesOf({ environment: { workdir: '/t', hidden: ['/t/[a]*.py', '/elsewhere'] } });
   expect(files['environment/prepare/exclude']).toMatch(/\n\/\\\[a\\\]\\\*\.py\n$/);
 });

@@ -22,7 +22,7 @@ const START = '/var/lib/swefarm/start.git';
 const ACTIVATE = '/etc/swefarm-activate.sh';
 const PREPARED = '/opt/swefarm-prepare';
 const MIB = 1024 ** 2;
-/** Limit of the image build. */
+/** Time limit of the image build. */
 const BUILD_SECONDS = 1800;
 /** Time for container start and grading. */
 const MARGIN_SECONDS = 600;
@@ -31,13 +31,13 @@ export type TaskOptions = {
   network: 'none' | 'public';
   /** Time limit of the agent in seconds. */
   agentSeconds: number;
-  /** Time limit of the tests in seconds. A smaller limit of the plan applies. */
+  /** Time limit of the tests in seconds. If the limit of the plan is smaller, the limit of the plan applies. */
   testSeconds: number;
 };
 
 const command = (argv: readonly string[]): string => argv.map(shellQuoted).join(' ');
 
-/** Returns the texts of the files by path, below the folder of the task. */
+/** Returns the text of each file by its path in the folder of the task. */
 export function taskFiles(
   instance: Instance,
   plan: InstancePlan,
@@ -74,7 +74,7 @@ const inFolder = (folder: string, files: Record<string, string>): Record<string,
 const stepsOf = ({ environment }: Instance, role: 'agent' | 'evaluation'): Step[] =>
   (environment?.setup ?? []).filter(({ roles }) => roles.includes(role));
 
-/** The image of the agent. The layer that removes `prepare` hides its content from the container. */
+/** Returns the files of the agent's image. A layer removes `prepare`, so the agent cannot read the content of `prepare`. */
 function environmentFiles({ instance, workdir, activate }: Task): Record<string, string> {
   const { hidden = [], history } = instance.environment ?? {};
   const steps = numbered('"$here"/steps');
@@ -83,7 +83,7 @@ function environmentFiles({ instance, workdir, activate }: Task): Record<string,
     Dockerfile: dockerfile(instance, workdir, [
       `COPY prepare ${PREPARED}`,
       `RUN bash ${PREPARED}/prepare.sh && rm -rf ${PREPARED}`,
-      // A command of an agent is `bash -c`, which reads the file of this variable.
+      // Harbor runs commands of agents with `bash -c`, which reads the file that BASH_ENV names.
       ...(activate === '' ? [] : [`COPY activate.sh ${ACTIVATE}`, `ENV BASH_ENV=${ACTIVATE}`]),
     ]),
     ...(activate !== '' && {
@@ -98,7 +98,7 @@ function environmentFiles({ instance, workdir, activate }: Task): Record<string,
     ]),
     ...inFolder('prepare/steps', steps.files()),
     'prepare/hidden': lines(hidden),
-    // The clean tree has the hidden files, so a patch that adds one would not apply.
+    // The clean tree has the hidden files, so a patch that adds a hidden file would not apply.
     'prepare/exclude': lines([
       ...BUILD_OUTPUTS,
       ...inTree.map((path) => pattern(path.slice(workdir.length))),
@@ -133,7 +133,7 @@ function verifierFiles({ instance, plan, workdir, limit }: Task): Record<string,
 /** Returns a pattern of .gitignore that matches exactly this path. */
 const pattern = (path: string): string => path.replace(/[\\[\]*? ]/g, '\\$&');
 
-/** Shell variables of the repository and of the git folder with its start. */
+/** Returns shell variables with the paths of the repository and of {@link START}. */
 const pathVariables = (workdir: string): string[] => [`workdir=${shellQuoted(workdir)}`, `start=${START}`];
 
 const lines = (texts: readonly string[]): string => texts.map((text) => `${text}\n`).join('');
@@ -144,7 +144,7 @@ const STEP = `step() { # step must|may SECONDS NAME FILE
   timeout -s KILL "$2" bash "$4" </dev/null || [ "$1" = may ] || { echo "step failed: $3" >&2; return 1; }
 }`;
 
-/** Numbers the scripts of steps in `folder`. `function`: a shell function that runs steps up to the first failure. */
+/** Names scripts of steps in `folder` by numbers. `function` returns a shell function that runs steps up to the first failure. */
 function numbered(folder: string) {
   const scripts: string[] = [];
   const call = ({ name, script, timeout, may_fail }: Step): string => {

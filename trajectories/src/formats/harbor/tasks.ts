@@ -1,4 +1,4 @@
-/** Writes instances as tasks of Harbor: a folder for each instance, as `harbor run -p FOLDER` reads them. */
+/** Writes instances as tasks of Harbor: one folder per instance. `harbor run -p FOLDER` reads the tasks. */
 import { isImagePath } from '@swefarm/datasets';
 import { type GraderChoice, planEvaluation } from '@swefarm/grading';
 import { AgentConfig, EvaluationConfig, type Instance, type InstancePlan, UsageError } from '@swefarm/shared';
@@ -8,22 +8,23 @@ import { type TaskOptions, taskFiles } from './task.ts';
 
 export type HarborTaskOptions = Pick<TaskOptions, 'network'> & {
   grader: GraderChoice;
-  /** Leaves out instances that cannot become tasks; without it, they are an error. */
+  /** Whether to leave out instances that cannot become tasks. Otherwise, these instances are an error. */
   skipRefused: boolean;
 };
 
 export type WrittenTasks = {
   path: string;
   tasks: number;
-  /** Tasks without a gold patch, in which Harbor's oracle cannot work. */
+  /** Number of tasks without a gold patch. Harbor's oracle cannot solve these tasks. */
   without_solution: number;
   /** Number of instances that were left out, by reason. */
   left_out: Record<string, number>;
 };
 
 /**
- * Writes the tasks to a new folder. Throws UsageError with the first refused instance of each reason unless `skipRefused`, when no task
- * is left, or when the folder exists; SwefarmError `instance_invalid` for an instance without a plan.
+ * Writes the tasks to a new folder. Throws UsageError if the folder exists, if no task is left, or if an instance is refused without
+ * `skipRefused`. The error names the first refused instance of each reason. Throws SwefarmError `instance_invalid` for an instance without
+ * a plan.
  */
 export async function writeHarborTasks(
   instances: readonly Instance[],
@@ -65,7 +66,7 @@ export async function writeHarborTasks(
 
 const folderOf = ({ instance }: { instance: Instance }): string => instance.shown_id ?? instance.instance_id;
 
-/** Returns why the instance cannot be a task; null: it can. */
+/** Returns the reason why the instance cannot become a task, or null. */
 function refusalOf({ image, environment }: Instance, plan: InstancePlan): string | null {
   const uncovered = uncoveredIn(plan);
   if (uncovered !== null) return `the grader of a Harbor task does not support ${uncovered}`;
@@ -75,7 +76,7 @@ function refusalOf({ image, environment }: Instance, plan: InstancePlan): string
   );
   return other === undefined
     ? null
-    : `environment.env.${other[0]}: the name or a line break cannot be written as ENV of a Dockerfile`;
+    : `environment.env.${other[0]}: a Dockerfile cannot set a variable with this name or with a line break`;
 }
 
 function notTasks(refused: ReadonlyMap<string, readonly { instance: Instance }[]>, all: number): UsageError {

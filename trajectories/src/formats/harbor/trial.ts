@@ -5,12 +5,12 @@ import { agentOf, type ExportedRollout } from '../../export/rollout.ts';
 import type { OutputLine } from '../../output/line.ts';
 import { exceptionOf } from './exceptions.ts';
 
-/** Job to which trials belong. `uri`: address of its folder, which ends in a slash. */
+/** Job to which trials belong. `uri` is the address of the folder, with a slash at the end. */
 export type Job = { id: string; name: string; folder: string; uri: string };
 
 export type Trial = ReturnType<typeof trialOf>;
 
-/** Returns an id of Harbor's form (UUID) that depends on the text only, so that a repeated export is equal. */
+/** Returns a UUID that depends only on the text, so a repeated export has equal ids. */
 export function uuidOf(text: string): string {
   const hex = createHash('sha256').update(text).digest('hex');
   return [
@@ -26,8 +26,8 @@ const TASK_CHARACTERS = 32;
 const HASH_CHARACTERS = 16;
 
 /**
- * Returns the folder of a trial: the task's name, shortened as Harbor does, and 16 characters of the hash of the rollout's id. Throws
- * UsageError for a name that is no name of a folder.
+ * Returns the name of a trial's folder: the task's name, shortened as Harbor does, and 16 characters of the hash of the rollout's id.
+ * Throws UsageError if the task's name cannot be the name of a folder.
  */
 function trialName(task: string, { rollout_id }: OutputLine): string {
   if (task.includes('/'))
@@ -37,8 +37,8 @@ function trialName(task: string, { rollout_id }: OutputLine): string {
 }
 
 /**
- * Returns the record. `details`: token ids by turn, which only the form `tokens` has. Throws UsageError for an instance id or a time that
- * Harbor cannot represent.
+ * Returns the record. `details` has the token ids by turn, or is null if the form is not `tokens`. Throws UsageError for an instance id or
+ * a time that Harbor cannot represent.
  */
 export function trialOf(job: Job, rollout: ExportedRollout, details: readonly object[] | null) {
   const { line, content, instance, provenance } = rollout;
@@ -57,13 +57,13 @@ export function trialOf(job: Job, rollout: ExportedRollout, details: readonly ob
     trial_uri: `${job.uri}${encodeURIComponent(trial_name)}`,
     task_id: task,
     source: line.family ?? null,
-    // The farm's instance is no folder, so there is no checksum of a folder.
+    // An instance of the farm is not a folder, so the farm has no checksum of a folder.
     task_checksum: '',
     config: {
       task: { ...task, source: line.family ?? null },
       trial_name,
       trials_dir: job.folder,
-      // Harbor accepts only its own agents here, also for a regrade, which runs none; `agent_info` has the agent.
+      // Harbor accepts only names of its own agents here, even for a regrade, which runs no agent. `agent_info` has the real name.
       agent: { name: 'nop', model_name: model },
       job_id: job.id,
     },
@@ -99,7 +99,7 @@ function modelInfo(model: string): { name: string; provider: string | null } {
 
 type Span = { started_at: string; finished_at: string };
 
-/** Returns start and end of the trial and of its phases. The stages of a rollout follow one another, so each begins where one ends. */
+/** Returns start and end of the trial and of each phase. Each stage of a rollout begins when the previous stage ends. */
 function timesOf({ rollout_id, seconds, finished_at }: OutputLine) {
   const stages = {
     environment_setup: seconds.image + seconds.sandbox,

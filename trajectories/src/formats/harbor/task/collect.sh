@@ -1,5 +1,5 @@
-# Writes the difference to the tree at the start. If git fails, the patch is empty and gets the reward 0: without a patch there would be
-# no verdict.
+# Writes the changes since the start of the agent as a patch. If git fails, the patch is empty and gets the reward 0. Without a patch,
+# there would be no verdict.
 patch=/logs/artifacts/patch.diff
 rm -rf "$patch"
 mkdir -p "${patch%/*}"

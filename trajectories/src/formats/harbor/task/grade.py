@@ -2,7 +2,7 @@
 
 usage: grade.py TASK_JSON LOG EXIT_CODE FOLDER
 Writes reward.txt (1 or 0) and report.json to FOLDER. Runs in the image of the task: Python 3.5 or newer, standard library only.
-TASK_JSON has the tests and the names of parser and rule; covered.ts in the sources of swefarm lists the names that exist here.
+TASK_JSON has the tests and the names of parser and rule. covered.ts in the sources of swefarm lists the names that this program supports.
 """
 import json
 import os
@@ -78,7 +78,7 @@ PARTS = {
 
 
 def find_by_prefix(outcomes, test):
-    """Finds an id that the dataset cut inside the brackets, if all tests with this prefix pass or none does."""
+    """Returns the status for an id that the dataset cut inside the brackets. Either all tests with this prefix must pass, or none."""
     if test.count("[") <= test.count("]"):
         return None
     found = [status for name, status in outcomes.items() if name.startswith(test)]
@@ -135,7 +135,7 @@ def as_live(outcomes, task):
 
 
 def expected(outcomes, task):
-    """The tests, and the status of each, must be those of the row. The status of a test with an empty name is not compared."""
+    """Compares tests and statuses with the row, which must be equal. The status of a test with an empty name is not compared."""
 
     def clean(entries):
         return collect((re.sub(r"\x1b\[\d+m", "", name).split(" - ")[0], status) for name, status in entries.items())
@@ -171,7 +171,7 @@ def last_exit_code(log, pattern):
 
 
 def grade(task, log, exit_code):
-    """Returns the report. A log that the harness cannot read is unresolved."""
+    """Returns the report. If the harness cannot read the log, the task is not resolved."""
     if task["rule"] == "exit_code":
         code = last_exit_code(log, task["pattern"]) if task.get("pattern") else exit_code
         return {"resolved": code == 0, "exit_code": code}

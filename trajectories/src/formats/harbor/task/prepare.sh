@@ -1,5 +1,5 @@
-# Prepares the tree of the agent when the image is built: runs the setup, removes what reveals the solution, and records the tree, from
-# which collect.sh takes the patch. plan.sh beside this file sets the variables and the function of the task.
+# Prepares the tree of the agent when the image is built: runs the setup, removes data that reveals the solution, and records the tree.
+# collect.sh takes the patch against the recorded tree. plan.sh in this folder sets the variables and the function of the task.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/plan.sh"
@@ -44,9 +44,9 @@ prune() { # removes all commits that HEAD does not reach
   rm -f .git/objects/info/alternates
   git prune --expire=now
   rm -rf .git/logs
-  [ -z "$(git rev-list --all --not HEAD)" ] || { echo 'later history is still there' >&2; exit 1; }
+  [ -z "$(git rev-list --all --not HEAD)" ] || { echo 'the repository still has commits that HEAD does not reach' >&2; exit 1; }
 }
-replace() { # one commit of the tree as it is
+replace() { # replaces the history by one commit of the present tree
   git ls-files -z >/tmp/swefarm-tracked
   rm -rf .git
   git init -q .
@@ -67,7 +67,7 @@ record() {
   mkdir -p "$(dirname "$start")"
   export GIT_DIR=$start GIT_WORK_TREE=$workdir
   git init -q
-  # git creates the folder only if it finds its templates.
+  # git creates the folder `info` only if git finds its templates.
   mkdir -p "$start/info"
   cat "$here/exclude" "$here/local" >"$start/info/exclude"
   echo '* -text -eol -crlf -ident -filter -working-tree-encoding !diff !merge' >"$start/info/attributes"
@@ -76,15 +76,15 @@ record() {
     if [ -e "$ref" ] || [ -L "$ref" ]; then printf '%s\0' "$ref"; fi
   done <"$tracked" | xargs -0 -r git add -f --
   git commit -q --no-verify --allow-empty --date=2000-01-01T00:00:00Z -m start
-  # A repository in the tree has no files for a patch, even if the agent removes its `.git`.
+  # The patch omits the files of a repository in the tree, even if the agent removes the `.git` of this repository.
   git ls-files -s -z | sed -zn 's/^160000 [^\t]*\t//; T; s/[][\\*? ]/\\&/g; s/\n/?/g; s|.*|/&/|p' | tr '\0' '\n' >>"$start/info/exclude"
-  # The patch omits these files even if the agent changes the ignore rules: the clean tree has them.
+  # The patch omits ignored files even if the agent changes the ignore rules, because the clean tree already has these files.
   git ls-files -z -o -i --exclude-standard >"$start/ignored"
   rm -rf "$start/logs" "$tracked"
 }
 # With GIT_DIR set, git does not check the owner of the work tree.
 export GIT_DIR=$workdir/.git GIT_WORK_TREE=$workdir
-# The last pattern decides, so the patterns of the repository follow those of the farm.
+# The last pattern decides, so the patterns of the repository follow the patterns of the farm.
 cat "$(git rev-parse --git-path info/exclude)" >"$here/local" 2>/dev/null || true
 hide
 "$history"

@@ -6,7 +6,7 @@ WORDS = ("FAILED", "PASSED", "SKIPPED", "ERROR", "XFAIL")
 
 
 class Unreadable(Exception):
-    """The harness reads no outcomes from the log."""
+    """Signals that the harness reads no outcomes from the log."""
 
 
 def collect(pairs):
@@ -27,7 +27,7 @@ def by_line(read):
 
 
 def matching(pattern, flip=False):
-    """Returns a reader for lines in which the groups of the pattern are name and status (`flip`: status and name)."""
+    """Returns a reader for lines that match the pattern. The groups are name and status, or status and name with `flip`."""
     compiled = re.compile(pattern)
 
     def read(line, dialect):
@@ -78,7 +78,7 @@ def without_controls(line):
 
 
 def summary_v2(line, dialect):
-    """Reads the status at the start or, as old pytest prints it, at the end of a line."""
+    """Reads the status at the start of a line, or at the end, where old versions of pytest print it."""
     line = without_controls(line)
     return v2_latest(line, dialect) if dialect == "5.0.2" else v2(line, dialect)
 
@@ -270,7 +270,7 @@ OTHERS = {"r2e": r2e, "r2e_nemo": by_line(r2e_nemo), "pytest_rA": by_line(whole_
 
 
 def reader_of(dialect, parser):
-    """Returns a function that reads a text. Raises KeyError for an unknown name."""
+    """Returns a function that reads outcomes from a log. Raises KeyError for an unknown name of a parser."""
     readers = dict(PYTHON, **(SMITH if dialect == "swesmith" else OTHERS))
     reader = by_line(live) if dialect == "swe-bench-live" else readers[parser]
     return lambda text: reader(text, dialect)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Grades the agent's patch in a clean container of the task's image, without network. Writes /logs/verifier/reward.txt, or nothing if
-# there is no verdict: Harbor reports a missing reward as an error. plan.sh sets the variables and the functions of the task.
+# Grades the agent's patch in a clean container of the task's image. Writes /logs/verifier/reward.txt. If there is no verdict, the script
+# writes no reward, and Harbor reports an error. plan.sh sets the variables and the functions of the task.
 set -u
 patch=/logs/artifacts/patch.diff
 log=/tmp/swefarm-tests.log
