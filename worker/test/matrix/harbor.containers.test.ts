@@ -33,7 +33,7 @@ describe.each(RUNTIMES)('on %s', (name) => {
 
   test.each([
     ['writes no reward', 'true', /reward\.json nor reward\.txt/],
-    ['writes NaN', 'echo nan >/logs/verifier/reward.txt', /no finite number/],
+    ['writes NaN', 'echo nan >/logs/verifier/reward.txt', /not a finite number/],
     ['writes an empty file', ': >/logs/verifier/reward.txt', /is empty/],
     ['writes two rewards', `echo '{"a": 1, "b": 0}' >/logs/verifier/reward.json`, /--reward-key/],
   ])('a rollout fails if the verifier %s', async (_, line, why) => {
