@@ -1,5 +1,5 @@
 """
-GRPO in plain PyTorch: a tiny model learns to fix two bugs by the verdicts of a farm.
+GRPO in plain PyTorch: a small model learns to fix two bugs from the verdicts of a farm.
 
     python grpo.py --dataset instances.jsonl --out curve.jsonl
 
@@ -47,7 +47,7 @@ class Learner:
                 row, place = divmod(int((ratio.detach() - 1).abs().argmax()), ratio.shape[1])
                 distance = loop.require_ratio(judged[row], place + 1, float(ratio[row, place].detach()))
             if not weight.any():
-                # A batch of equal rewards has no gradient: a step would only repeat the momentum of earlier batches.
+                # A batch of equal rewards has no gradient. A step would only apply the momentum of earlier batches.
                 break
             gain = torch.min(ratio * weight, ratio.clamp(1 - CLIP[0], 1 + CLIP[1]) * weight)
             loss = -(gain * mask).sum() / mask.sum()

@@ -1,5 +1,5 @@
 """
-The loop of a trainer over a farm, for any learner and any server of its policy. It needs the client alone.
+A training loop on a farm, for any learner and any server of its policy. The loop needs only the client.
 
 A learner has ``model`` and ``learn(samples, advantages)``, which returns the largest distance of an importance ratio from 1 before its
 first step (:func:`require_ratio`). A server has ``url`` and ``refit(model, version)``.
@@ -91,7 +91,7 @@ def train(run, server, learner, rows, options):
 
 
 def train_with(options, server, learner, settings=SETTINGS):
-    """Trains over the farm of SWEFARM_GATEWAY_URL, or over one that it starts. Writes and prints a line a step."""
+    """Trains on the farm of SWEFARM_GATEWAY_URL, or starts a farm. Writes and prints a line for each step."""
     with (
         open(options.out, "w", encoding="utf8") as out,
         farm_of(options) as farm,

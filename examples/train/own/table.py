@@ -1,5 +1,5 @@
 """
-The loop without PyTorch: the policy is a table of probabilities of commands, by instance and turn. The client alone is needed.
+The loop without PyTorch: the policy is a table of probabilities of commands, by instance and turn. The program needs only the client.
 
     python table.py --dataset instances.jsonl --out curve.jsonl
 """
@@ -14,7 +14,7 @@ import loop
 import tasks
 
 END = 0
-#: Token 1 + n is the whole answer n. In other text each character is a token, from TEXT on.
+#: Token 1 + n is the whole answer n. In other text each character is a token with an id from TEXT upwards.
 ANSWERS = [tasks.fenced(command) for command in (*tasks.COMMANDS, tasks.SUBMIT)]
 TEXT = 100
 

@@ -25,7 +25,7 @@ s/^            else:$/            elif "-" in field:\n                group = fi
     "ls > /dev/null",
 ]
 FIX = {PATHSPEC: COMMANDS[0], PARSE: COMMANDS[1]}
-#: Commands of the demonstrations that fix nothing. They differ by package, so that the model learns to read the instance's name.
+#: Commands of the demonstrations that fix nothing. The commands differ by package, so that the model learns to read the instance's name.
 WRONG = {PATHSPEC: COMMANDS[3:], PARSE: [COMMANDS[2], *COMMANDS[4:]]}
 
 SYSTEM = "Answer with one command in a bash block."

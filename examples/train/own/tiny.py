@@ -1,5 +1,5 @@
 """
-A Qwen2 of some 140,000 random parameters with a tokenizer of its own, made here, and taught the form of the answers.
+Makes a Qwen2 of some 140,000 random parameters with its own tokenizer, and teaches the model the form of the answers.
 
     python tiny.py FOLDER
 
@@ -27,8 +27,8 @@ SKILL = 0.15
 
 def make(seed, folder=None):
     """
-    Returns the model, in float32, and its tokenizer. ``folder``: of a server's model, whose tokenizer is loaded as the server does: for
-    a Qwen2, transformers splits numbers differently, and a model that learned other ids of the same prompt does not start where it should.
+    Returns the model, in float32, and its tokenizer. ``folder``: the folder of a server's model, whose tokenizer is loaded as the server
+    loads it. For a Qwen2, transformers splits numbers differently, so the model would learn other ids for the same prompt.
     """
     torch.manual_seed(seed)
     tokenizer = AutoTokenizer.from_pretrained(folder) if folder else _tokenizer()
@@ -83,8 +83,8 @@ def log_probs(model, sequences, pad):
 
 def learn_form(model, tokenizer, seed, steps=400, batch=16):
     """
-    Supervised steps on conversations of the right form: a command in a block, then the submission. Their first command is
-    mostly a wrong one. Returns the last loss.
+    Trains on conversations of the right form: a command in a block, then the submission. Most of the first commands are
+    wrong. Returns the last loss.
     """
     draw = random.Random(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.0)

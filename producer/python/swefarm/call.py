@@ -1,4 +1,4 @@
-"""Plays one rollout that a trainer waits for. The client repeats the request with one id until the answer contains the sample."""
+"""Plays one rollout for a trainer. The client repeats the request with one id until the answer contains the sample."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .wire import sample_of
 Row = Union[Mapping[str, Any], str]
 #: HTTP statuses that a retry cannot change, because the request or the configuration is wrong. The client raises FarmRefusal at once.
 CONFIGURATION = (400, 401, 403, 404, 409, 413, 415, 422)
-#: Seconds before a retry with the id of a cancelled rollout. Meanwhile the farm forgets the id.
+#: Seconds before a retry with the id of a cancelled rollout. The farm removes the id in this time.
 AGAIN_S = 0.5
 #: Codes of refusals for an ended rollout whose stored trajectory is missing or broken.
 GONE = ("artifact_missing", "bad_artifact_locator", "bad_artifact", "artifact_version")
@@ -26,8 +26,8 @@ GONE = ("artifact_missing", "bad_artifact_locator", "bad_artifact", "artifact_ve
 
 class Call(Pending):
     """
-    A rollout of the run ``name`` with its settings; options as in :meth:`swefarm.Run.rollout`. Every retry sends the same body, so the farm
-    plays one rollout.
+    A rollout with the settings of the run ``name``. The options are those of :meth:`swefarm.Run.rollout`. Every retry sends the same body,
+    so the farm plays one rollout.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Call(Pending):
         except BaseException:  # Ctrl-C.
             self.cancel()
             raise
-        if not (self.stopped.is_set() and self.open):  # Else another thread cancels the rollout.
+        if not (self.stopped.is_set() and self.open):  # Otherwise another thread cancels the rollout.
             self.close()
         return sample
 
@@ -116,7 +116,7 @@ class Call(Pending):
                 if error.status in CONFIGURATION:
                     raise
                 return self._lost(error.code, str(error))
-            # An earlier caller cancelled the rollout of this id. The farm forgets the id after this answer.
+            # An earlier caller cancelled the rollout of this id. The farm removes the id after this answer.
             if again and not self.id and answer["status"] == "done" and answer["result"]["outcome"] == "cancelled":
                 again -= 1
                 self.stopped.wait(AGAIN_S)

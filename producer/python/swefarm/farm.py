@@ -26,16 +26,16 @@ T = TypeVar("T")
 DEFAULT_URL = "http://127.0.0.1:8080"
 #: Default timeout of a call, in seconds.
 ANSWER_S = 120.0
-#: Default time of retries after a first failure, in seconds.
+#: Default time in seconds during which a failed call is retried.
 PATIENCE_S = 300.0
-#: Longest pause between two tries, in seconds. The pause is also at most a quarter of the time of retries.
+#: Longest pause between two tries, in seconds. A pause also takes at most a quarter of the time for retries.
 LONGEST_PAUSE_S = 5.0
-#: Pause in seconds after a 429 whose answer has no Retry-After.
+#: Pause in seconds after a 429 answer without Retry-After.
 BUSY_S = 10.0
 #: Calls to this machine bypass proxies: a proxy would read the token and reach another machine.
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
-#: Remedies by status.
+#: Remedies by HTTP status.
 REMEDIES = {
     401: "set SWEFARM_GATEWAY_TOKEN or Farm(token) to a token of the gateway (gateway.token in the state folder of `swefarm serve`)",
     403: "ask the operator to allow the request in the caller's entry of gateway_callers",
@@ -74,7 +74,7 @@ class FarmRefusal(Exception):
 class Farm:
     """
     Client of a gateway at ``url`` (default: SWEFARM_GATEWAY_URL, else this machine) with ``token`` (default: the value of the variable
-    ``token_env``). Repeats calls that do not reach the farm for ``patience_s`` seconds. Raises ValueError for a token with characters that
+    ``token_env``). Retries calls that do not reach the farm for ``patience_s`` seconds. Raises ValueError for a token with characters that
     HTTP headers forbid.
     """
 
@@ -105,7 +105,7 @@ class Farm:
 
     @staticmethod
     def local(**options: Any) -> "LocalFarm":
-        """Starts a farm on this machine that ends with this process: see :class:`swefarm.local.LocalFarm`."""
+        """Starts a farm on this machine. The farm ends with this process: see :class:`swefarm.local.LocalFarm`."""
         from .local import LocalFarm
 
         return LocalFarm(**options)
@@ -137,7 +137,7 @@ class Farm:
         """
         Returns the JSON of the answer. ``answer_s``: time limit in seconds over all tries. Raises FarmRefusal, or FarmError after
         ``patience_s`` of retries. Raises FarmBusy if a quota refused the last try, or any try with ``patient`` False. A try whose
-        connection lasted longer than the longest pause restarts the time of retries. ``stop`` ends the retries with FarmError.
+        connection lasted longer than the longest pause restarts the time for retries. ``stop`` ends the retries with FarmError.
         """
         longest = min(LONGEST_PAUSE_S, self.patience_s / 4)
         deadline = time.monotonic() + answer_s + self.patience_s
@@ -155,7 +155,7 @@ class Farm:
                 pause = min(busy.retry_after_s, until - now)
             except (http.client.HTTPException, OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
                 now = time.monotonic()
-                # A URLError means that no connection was made.
+                # A URLError means that the client made no connection.
                 served = not isinstance(error, urllib.error.URLError) and now - began > longest
                 if served or until is None:
                     until, pause = min(now + self.patience_s, deadline), min(0.2, longest)
@@ -215,7 +215,7 @@ def _refusal(status: int, text: bytes) -> FarmRefusal:
 
 async def in_thread(work: Callable[[], T]) -> T:
     """
-    Runs a blocking call in a thread of its own. The process can end while the thread runs, and a cancelled coroutine does not wait for the
+    Runs a blocking call in a new thread. The process can end while the thread runs, and a cancelled coroutine does not wait for the
     thread.
     """
     loop = asyncio.get_running_loop()

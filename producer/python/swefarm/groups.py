@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 #: Longest wait of one call for a group, in seconds.
 WAIT_S = 30.0
-#: The same while the progress is shown: the client fetches the number of ended rollouts between two calls.
+#: Longest wait in seconds while the progress is shown. The client fetches the number of ended rollouts between two calls.
 SHOWN_S = 5.0
 #: Seconds between the end of a loop and the cancellation of a run with a key. If an exception ends the whole `with` within this time, the
 #: client does not cancel the run, and a restarted process continues it.

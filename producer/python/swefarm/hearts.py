@@ -20,7 +20,7 @@ _hearts: "weakref.WeakSet[Hearts]" = weakref.WeakSet()
 
 
 class Living(Protocol):
-    """A session or a run whose lease is renewed; ``session_id`` names it."""
+    """A session or a run with the id ``session_id``, whose lease is renewed."""
 
     farm: Farm
     session_id: str
@@ -45,7 +45,7 @@ class Hearts:
         _hearts.add(self)
 
     def reset(self) -> None:
-        """Forgets all sessions. A forked process has no thread of its parent, and does not renew the leases of its parent."""
+        """Removes all sessions. A forked process does not inherit the thread of its parent, and does not renew the leases of its parent."""
         self._sessions: dict[str, Living] = {}
         self._thread: Optional[threading.Thread] = None
         self._guard = threading.Lock()

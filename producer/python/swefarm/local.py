@@ -1,4 +1,4 @@
-"""A farm on this machine: Redis, gateway and workers as processes that end with this one, also when this process is killed."""
+"""A farm on this machine: Redis, gateway and workers are processes that end with this process, also when this process is killed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from typing import Any, Optional, Sequence, Union
 
 from .farm import Farm, FarmError, in_thread
 
-#: Runs a command, and ends it when standard input has a byte or ends, at a signal, or when the parent ends, because children that a
-#: trainer forks can keep the pipe open. The command gets SIGTERM, another SIGTERM after 20 s, and SIGKILL after 20 s more. On Linux it gets
-#: SIGTERM too when the supervisor is killed. Each supervisor has a shared lock on the folder. If the parent has ended, the last supervisor
-#: removes the folder.
+#: Supervises a command, and stops the command when standard input has a byte or is closed, at a signal, or when the parent ends. The parent
+#: is checked too, because children that a trainer forks can keep the pipe open. The command gets SIGTERM, another SIGTERM after 20 s, and
+#: SIGKILL after 20 s more. On Linux the command also gets SIGTERM when the supervisor is killed. Each supervisor has a shared lock on the
+#: folder. If the parent has ended, the last supervisor removes the folder.
 _SUPERVISOR = """
 import contextlib, ctypes, fcntl, os, select, shutil, signal, subprocess, sys, threading
 parent, folder = int(sys.argv[1]), sys.argv[2]
@@ -195,7 +195,7 @@ def find_swefarm(given: Union[str, Path, None] = None) -> Path:
     for folder in (*package.parents, Path.cwd(), *Path.cwd().parents):
         program = folder / "node_modules/.bin/swefarm"
         if program.exists() and (folder / "producer/bin/swefarm.mjs").exists():
-            # Whoever owns the checkout that this package is a part of can change this code too.
+            # The owner of the checkout that contains this package can change this code too.
             if package == folder / "producer/python/swefarm" or _is_own(folder):
                 return program
     installed = shutil.which("swefarm")

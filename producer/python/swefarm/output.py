@@ -32,7 +32,7 @@ class FileError(SandboxError, OSError):
 
 @dataclass(frozen=True)
 class Output:
-    """The output of a command (stdout and stderr together), and how the command ended."""
+    """The merged stdout and stderr of a command, and how the command ended."""
 
     data: bytes
     #: None: the time limit ended the command, or the shell was lost.
@@ -72,5 +72,5 @@ class Verdict:
     reward: Optional[float]
     resolved: Optional[bool]
     exit_status: Optional[str]
-    #: The whole result as the farm sends it.
+    #: The whole result in the farm's format.
     result: Mapping[str, Any] = field(repr=False)

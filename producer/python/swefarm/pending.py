@@ -1,6 +1,6 @@
 """
-Cancels the rollouts and runs of this process at process exit, whichever thread waits for them. The farm later cancels the rollouts and
-runs that this module could not cancel: rollouts that no client requests, and runs without heartbeats.
+Cancels the rollouts and runs of this process at process exit, in all threads. If a cancellation fails, the farm later cancels rollouts
+that no client requests, and runs without heartbeats.
 """
 
 from __future__ import annotations

@@ -68,8 +68,8 @@ class Failure:
 @dataclass(frozen=True)
 class Segment:
     """
-    A sequence to train on: ``response_ids`` has sampled and told tokens, and ``turns`` are the sampled ones. Raises BrokenTokens when
-    lengths and positions contradict each other.
+    A sequence to train on. ``response_ids`` has tokens that the policy sampled (``turns``) and tokens of observations. Raises BrokenTokens
+    when lengths and positions contradict each other.
     """
 
     prompt_ids: Sequence[int]
@@ -81,7 +81,7 @@ class Segment:
     kind: str = "main"
     #: Weight in the loss. The weights of all segments of a rollout have the sum 1.
     weight: float = 1.0
-    #: Rows of experts as the farm sends them; empty: not stored, or not requested. :meth:`experts` makes one table of them.
+    #: Rows of experts in the farm's format; empty: not stored, or not requested. :meth:`experts` merges the rows into one table.
     routed_experts: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
@@ -102,7 +102,7 @@ class Segment:
 
     @property
     def mask(self) -> "array[int]":
-        """1 for sampled tokens, 0 for told ones; of the response's length."""
+        """1 for each sampled token of the response, 0 for each token of an observation."""
         mask = array("b", bytes(len(self.response_ids)))
         for turn in self.turns:
             mask[turn.start : turn.stop] = array("b", b"\1" * (turn.stop - turn.start))
@@ -110,7 +110,7 @@ class Segment:
 
     @property
     def log_probs(self) -> "array[float]":
-        """Log-probabilities of the sampled tokens, 0.0 for told ones; of the response's length."""
+        """Log-probability of each sampled token of the response, 0.0 for each token of an observation."""
         log_probs = array("f", bytes(4 * len(self.response_ids)))
         for turn in self.turns:
             log_probs[turn.start : turn.stop] = array("f", turn.log_probs)
@@ -166,7 +166,7 @@ class Segment:
 @dataclass(frozen=True)
 class Sample(Segment):
     """
-    A rollout for a trainer. ``reward`` None: the farm did not judge the rollout, and ``failure`` says why. Its ``mask`` is then 0
+    A rollout for a trainer. ``reward`` None: the farm did not judge the rollout, and ``failure`` has the reason. Its ``mask`` is then 0
     everywhere, so that a trainer that requires all samples of a group learns nothing from it.
     """
 
@@ -175,19 +175,19 @@ class Sample(Segment):
     rollout_id: str = ""
     instance_id: str = ""
     reward: Optional[float] = None
-    #: Numbers of which the reward consists, such as ``tests`` (docs/rewards.md).
+    #: Components of the reward, such as ``tests`` (docs/rewards.md).
     parts: Mapping[str, float] = field(default_factory=dict)
     exit_status: str = ""
-    #: A token limit of the farm or of the server cut the rollout.
+    #: Whether a token limit of the farm or of the server ended the rollout.
     truncated: bool = False
-    #: :meth:`fit` shortened the sample.
+    #: Whether :meth:`fit` shortened the sample.
     cut: bool = False
     failure: Optional[Failure] = None
     #: Further trained sequences of an agent that comes as a program; empty without ``lines="all"``, and without a reward.
     segments: tuple[Segment, ...] = ()
-    #: ``policy``, ``tools``, ``grading``.
+    #: Seconds by activity: ``policy``, ``tools``, ``grading``.
     seconds: Mapping[str, float] = field(default_factory=dict)
-    #: The whole result as the farm sends it.
+    #: The whole result in the farm's format.
     result: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -205,7 +205,7 @@ class Sample(Segment):
 
     @property
     def mask(self) -> "array[int]":
-        """1 for sampled tokens of a judged sample, else 0; of the response's length."""
+        """1 for each sampled token of the response of a judged sample, else 0."""
         return super().mask if self.judged else array("b", bytes(len(self.response_ids)))
 
     @classmethod

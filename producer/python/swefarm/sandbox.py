@@ -71,10 +71,10 @@ class Sandbox:
         farm: Optional[Farm] = None,
     ) -> "Sandbox":
         """
-        Opens a sandbox and waits until it runs, at most ``start_s`` seconds. ``instance`` is a dataset row; ``instance_id`` names an
-        instance of the gateway's dataset, or of the run ``run_id``. ``agent``, ``sandbox`` and ``evaluation`` are settings of a run, such
-        as ``{"time_limit": 1800, "step_timeout": 300}``. With ``clock="commands"`` the time limit counts only the time of commands; with
-        ``"wall"`` all time except pauses (:meth:`pause`). Calls with the same ``request_id`` open the same sandbox.
+        Opens a sandbox and waits until the sandbox runs, at most ``start_s`` seconds. ``instance`` is a dataset row; ``instance_id`` names
+        an instance of the gateway's dataset, or of the run ``run_id``. ``agent``, ``sandbox`` and ``evaluation`` are settings of a run,
+        such as ``{"time_limit": 1800, "step_timeout": 300}``. With ``clock="commands"`` the time limit counts only the time of commands;
+        with ``"wall"`` all time except pauses (:meth:`pause`). Calls with the same ``request_id`` open the same sandbox.
         """
         farm = farm or Farm(url, token, patience_s=patience_s)
         body: dict[str, Any] = {
@@ -136,7 +136,7 @@ class Sandbox:
         return _bytes_of(self._file("files/read", {"path": path})["content"])
 
     def write(self, path: str, data: Union[bytes, str], mode: int = 0o644) -> None:
-        """Writes a file of any size, and creates its folders. Replaces a link at ``path``. Raises FileError."""
+        """Writes a file of any size, and creates the missing folders of ``path``. Replaces a link at ``path``. Raises FileError."""
         content = data.encode() if isinstance(data, str) else data
         parts = [content[at : at + PART_BYTES] for at in range(0, len(content), PART_BYTES)] or [b""]
         if len(parts) == 1:
@@ -204,7 +204,7 @@ class Sandbox:
         return Verdict(bool(result["judged"]), result["reward"], result["resolved"], result["exit_status"], result)
 
     def close(self) -> None:
-        """Closes the sandbox; its work is lost unless it was submitted. Never raises."""
+        """Closes the sandbox. Changes that were not submitted are lost. Never raises."""
         hearts.forget(self.session_id)
         if self._ended is not None:
             return

@@ -21,7 +21,7 @@ class Sampling:
     repetition_penalty: float = 1.0
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
-    #: Most tokens of one answer; None: all that remain.
+    #: Most tokens of one answer; None: as many as the context allows.
     max_tokens: Optional[int] = None
     stop: Sequence[str] = ()
     #: The farm derives a seed for each rollout and turn from this number; None: no seed.
@@ -34,7 +34,7 @@ class Sampling:
 
 
 def rows_of(rows: "Optional[Sequence[Any]]") -> Optional[list[Any]]:
-    """Returns rows in the form of the API: mappings and ids of instances. JSON lacks arrays of numpy, so they become lists."""
+    """Returns rows in the form of the API: mappings and ids of instances. Converts arrays of numpy to lists, because JSON lacks them."""
     if rows is None:
         return None
     return [row if isinstance(row, str) else plain(row) for row in rows]

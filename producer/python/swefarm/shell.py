@@ -24,7 +24,7 @@ __sf_save() {
 
 
 class Shell:
-    """Commands of one sandbox that share a state. A command that exceeds its time limit does not change the state."""
+    """Runs commands in one sandbox with a shared shell state. A command that exceeds its time limit does not change the state."""
 
     def __init__(self, sandbox: Sandbox, cwd: Optional[str] = None) -> None:
         self._sandbox = sandbox

@@ -1,5 +1,5 @@
 """
-An OpenAI-compatible endpoint over a sampler of this process, for trainers whose engine has no address (a model of transformers, Ray
+An OpenAI-compatible endpoint for a sampler in this process, for trainers whose engine has no address (a model of transformers, Ray
 actors, a hosted sampler). The endpoint passes token ids unchanged in both directions.
 """
 
@@ -26,11 +26,11 @@ class BadRequest(Exception):
 
 class PolicyShim:
     """
-    Serves ``/v1/models``, ``/v1/completions`` (the prompt as ids), ``/v1/chat/completions``, ``/tokenize`` and ``/detokenize`` at ``url``,
-    in threads, from the start to :meth:`close`. ``generate(ids, params)`` returns a mapping with ``token_ids``, ``log_probs`` (of the
-    distribution that was sampled from) and ``finish_reason``; its ``version``, if any, replaces the shim's. It runs in several threads at
-    once; a coroutine function runs in ``loop``. ``params`` are the keys of the request, always with ``max_tokens`` and ``session_id``.
-    ``tokenizer`` needs ``apply_chat_template``, ``encode`` and ``decode``, as tokenizers of transformers have.
+    Serves ``/v1/models``, ``/v1/completions`` (the prompt as ids), ``/v1/chat/completions``, ``/tokenize`` and ``/detokenize`` at ``url``
+    until :meth:`close`, each request in a thread. ``generate(ids, params)`` returns a mapping with ``token_ids``, ``log_probs`` (of the
+    distribution that was sampled from) and ``finish_reason``; its ``version``, if any, replaces the shim's. The function runs in several
+    threads at once; a coroutine function runs in ``loop``. ``params`` are the keys of the request, always with ``max_tokens`` and
+    ``session_id``. ``tokenizer`` needs ``apply_chat_template``, ``encode`` and ``decode``, as tokenizers of transformers have.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class PolicyShim:
     @contextmanager
     def update(self, version: Optional[str] = None, end_s: float = 600.0) -> Iterator[None]:
         """
-        Waits until the running answers have ended, while new requests wait; runs the block, which replaces the weights; then serves
+        Waits until the running answers have ended, and blocks new requests. Then runs the block, which replaces the weights, and serves
         ``version``. Raises TimeoutError after ``end_s`` seconds, without running the block.
         """
         with self._state:
@@ -75,7 +75,7 @@ class PolicyShim:
                 self._state.notify_all()
 
     def close(self) -> None:
-        """Ends the server. Answers that are not complete are lost."""
+        """Stops the server. Incomplete answers are lost."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -143,7 +143,7 @@ def _completion(shim: PolicyShim, chat: bool, prompt: list[int], said: Mapping[s
         choice["message"] = {"role": "assistant", "content": shim.tokenizer.decode(ids, skip_special_tokens=True)}
         choice["logprobs"] = {"content": [{"token": name, "logprob": value, "top_logprobs": []} for name, value in zip(names, log_probs)]}
     else:
-        # As on vLLM, the text ends before the token that stopped the answer.
+        # As in vLLM, the text excludes the token that stopped the answer.
         stopped = bool(ids) and choice["finish_reason"] == "stop" and ids[-1] == getattr(shim.tokenizer, "eos_token_id", None)
         choice["text"] = shim.tokenizer.decode(ids[:-1] if stopped else ids, skip_special_tokens=False)
         choice["logprobs"] = {"token_logprobs": log_probs, "tokens": names}

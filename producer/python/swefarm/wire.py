@@ -1,4 +1,4 @@
-"""Reads the samples that the farm sends. The ids are those that the policy sampled: this module never tokenises."""
+"""Reads the samples that the farm sends. The module never tokenises: the ids are those that the policy sampled."""
 
 from __future__ import annotations
 

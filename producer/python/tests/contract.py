@@ -1,6 +1,6 @@
 """
 The contract of every adapter for a trainer: under each fault, no sample is trained on twice, and no unjudged sample is in a mean or a
-loss. An adapter is driven by a function that plays one batch and tells what the trainer's loss would get.
+loss. A function drives each adapter: the function plays one batch and returns the input of the trainer's loss.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ N = 4
 
 @dataclass(frozen=True)
 class Trained:
-    """A sequence of a batch: what its mask selects, its advantage, and the versions that the trainer is told, if any."""
+    """A sequence of a batch with mask and advantage, and the policy versions that the trainer receives, if any."""
 
     response: Sequence[int]
     mask: Sequence[int]
@@ -36,7 +36,7 @@ Drive = Callable[[ScriptedFarm, str], Sequence[Trained]]
 
 def check(test: unittest.TestCase, drive: Drive, *, resumes: bool = True, std: bool = True) -> None:
     """
-    Plays every fault. ``resumes``: a second process with the same run and step gets the rollouts of the first; else it gets others.
+    Plays every fault. ``resumes``: a second process with the same run and step gets the rollouts of the first, else new rollouts.
     ``std``: the trainer divides the distance to the mean by the deviation.
     """
     for fault in FAULTS:
@@ -78,7 +78,7 @@ def _require_each_once(test: unittest.TestCase, farm: ScriptedFarm, trained: Seq
     test.assertEqual(len(seen), len(set(seen)), "no sample twice")
     latest = sorted(known)[-len(INSTANCES) * N :]
     judged = [mark for mark in (latest if set(seen) & set(latest) else sorted(known)) if known[mark].reward is not None]
-    # A trainer may leave a lone judged sample out, which has no advantage.
+    # A trainer may omit the only judged sample of a group, because this sample has no advantage.
     test.assertEqual(sorted(seen), [] if not seen and len(judged) <= len(INSTANCES) else judged)
 
 

@@ -31,7 +31,7 @@ def run_at(farm: ScriptedFarm, name: str) -> Any:
 
 
 def advantages(rewards: "list[Optional[float]]") -> list[float]:
-    """What trainers compute that leave out None."""
+    """Returns the advantages that trainers compute when they ignore a reward of None."""
     groups = [at // N for at in range(len(rewards))]
     return group_advantages([reward or 0.0 for reward in rewards], [reward is not None for reward in rewards], groups)
 
@@ -124,7 +124,7 @@ def drive_slime(farm: ScriptedFarm, name: str) -> list[Trained]:
 
 
 class AgentLoopBase:
-    """What verl's base class gives a loop."""
+    """The attributes that verl's base class sets on a loop."""
 
     def __init__(self, config: Any) -> None:
         self.config, self.rollout_config = config, config["actor_rollout_ref"].rollout
@@ -133,7 +133,7 @@ class AgentLoopBase:
 
 @contextlib.contextmanager
 def verl_stand_in() -> "Iterator[Any]":
-    """Loads the loop over stand-ins for verl's classes, and forgets it afterwards."""
+    """Imports the loop with stand-ins for verl's classes, and removes the module afterwards."""
     name = "verl.experimental.agent_loop.agent_loop"
     module = types.ModuleType(name)
     module.AgentLoopBase = AgentLoopBase
@@ -144,7 +144,7 @@ def verl_stand_in() -> "Iterator[Any]":
 
 
 def play_verl(loop_class: Any, farm: ScriptedFarm, use_v1: bool) -> list[Any]:
-    """Returns what verl's agent loops return for one batch. Their base class gets what they read alone, in place of a whole trainer."""
+    """Returns what verl's agent loops return for one batch. Their base class gets only the attributes that the loops read."""
     rollout = THINGS(prompt_length=16, response_length=64, temperature=1.0, top_p=1.0, top_k=-1, val_kwargs=THINGS(temperature=0))
     config = {"trainer": {"use_v1": use_v1}, "actor_rollout_ref": THINGS(rollout=rollout, model=THINGS(path="/models/m"))}
 

@@ -12,7 +12,7 @@ Answer = "tuple[int, Any]"
 
 
 class Server(ThreadingHTTPServer):
-    #: A whole batch connects at once. The kernel makes connections beyond the queue only after a second.
+    #: A whole batch connects at once. The kernel delays connections beyond the queue by a second.
     request_queue_size = 128
 
 
@@ -39,7 +39,7 @@ class FakeFarm:
                     return
                 status, reply = said
                 data = json.dumps(reply).encode()
-                with contextlib.suppress(ConnectionError):  # The caller has ended.
+                with contextlib.suppress(ConnectionError):  # The caller has disconnected.
                     self.send_response(status)
                     for name, value in headers.items():
                         self.send_header(name, value)

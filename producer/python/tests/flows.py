@@ -23,7 +23,7 @@ from swefarm.trainers.batch import run_of_process
 
 
 class Made:
-    """An object with the attributes that it is made with, and a generic class."""
+    """An object with the attributes of its constructor, usable as a generic class."""
 
     def __init__(self, **given: Any) -> None:
         self.__dict__.update(given)
@@ -34,7 +34,7 @@ class Made:
 
 @contextlib.contextmanager
 def adapter(name: str, modules: "dict[str, dict[str, Any]]", farm: ScriptedFarm) -> "Iterator[Any]":
-    """Loads an adapter over stand-ins for modules of its trainer, with the farm of the environment, and forgets it afterwards."""
+    """Imports an adapter with stand-ins for modules of its trainer and the farm of the environment. Removes the module afterwards."""
     made = {}
     for path, names in modules.items():
         for depth in range(1, path.count(".") + 2):
@@ -59,12 +59,12 @@ def written(folder: str) -> str:
 
 
 def centred(rewards: "Sequence[Any]", groups: "Sequence[Any]") -> "list[float]":
-    """Distances to the mean of the rewards that are there."""
+    """Returns the distance of each reward to the mean. Ignores rewards that are None."""
     return group_advantages([reward or 0.0 for reward in rewards], [reward is not None for reward in rewards], groups, by_deviation=False)
 
 
 class Trace(Made):
-    """What verifiers' Trace does for the adapter."""
+    """Stands in for verifiers' Trace."""
 
     def __init__(self, **given: Any) -> None:
         self.nodes, self.calls, self.errors, self.ok, self.reward, self.stopped = [], [], [], False, None, None

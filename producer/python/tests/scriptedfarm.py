@@ -14,7 +14,7 @@ from typing import Any, Optional
 
 from fakefarm import FakeFarm
 
-#: Rewards of the four siblings of every group, in the order in which the rollouts begin; None: nobody judged it.
+#: Rewards of the four siblings of every group, in the order in which the rollouts begin; None: not judged.
 REWARDS: "tuple[Optional[float], ...]" = (1.0, 0.0, 0.0, 1.0)
 #: Faults, and the rewards that siblings then have.
 FAULTS: "dict[str, tuple[Optional[float], ...]]" = {
@@ -36,7 +36,7 @@ PROMPT = (1, 2, 3)
 
 @dataclass
 class Played:
-    """What the farm has of a rollout."""
+    """The state of a rollout on the farm."""
 
     mark: int
     instance: str

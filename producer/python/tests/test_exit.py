@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fakefarm import FakeFarm
 
-#: `begun` returns when the farm plays what the process asked for.
+#: `begun` returns when the farm plays the rollouts that the process requested.
 START = """
 import asyncio, atexit, os, signal, sys, threading, time
 from swefarm import Farm

@@ -134,7 +134,7 @@ class RolloutTest(unittest.TestCase):
 
         def script(method, path, asked):
             tries.append(path)
-            if len(tries) == 2:  # The cancellation does not learn the id.
+            if len(tries) == 2:  # The cancellation does not receive the id.
                 return 503, {}
             while len(tries) < 2:
                 time.sleep(0.01)

@@ -225,7 +225,7 @@ class ScoreTest(unittest.TestCase):
         self.assertEqual(with_parts["score"], 0.75)
         self.assertEqual(with_parts["reward_components"], '{"style": 0.5, "tests": 0.25}')
         self.assertEqual([one["score/tests"] for one in (with_parts, without, lost)], [0.25, 0.0, 0.0])
-        # verl takes the keys of the first sample for all of them, and skips texts in its metrics.
+        # verl reads the keys of the first sample for all samples, and ignores strings in its metrics.
         self.assertEqual(len({tuple(one) for one in (with_parts, without, lost)}), 1)
         self.assertEqual(without["reward_components"], "{}")
 

@@ -100,7 +100,7 @@ class FarmWorkerTest(unittest.TestCase):
             finally:
                 worker.stop()
                 self.until(lambda: threading.active_count() <= threads)
-            # The policy's record wins, but a run without the name of a model is refused.
+            # The policy's record overrides the model, but the farm refuses a run without the name of a model.
             policy = next(iter(farm.rollouts.values())).asked["run"]["policy"]
             self.assertEqual((policy["name"], policy["model"]), ("run-1", "m"))
 

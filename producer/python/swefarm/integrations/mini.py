@@ -32,7 +32,10 @@ class SwefarmEnvironmentConfig(BaseModel):
 
 
 class SwefarmEnvironment:
-    """Submitting ends only mini's loop. Call :meth:`submit` for the verdict. The caller may pass an open ``sandbox``."""
+    """
+    Runs commands of mini in a sandbox of the farm. A submission ends only mini's loop. Call :meth:`submit` for the verdict. The caller may
+    pass an open ``sandbox``.
+    """
 
     def __init__(self, *, sandbox: Optional[Sandbox] = None, config_class: type = SwefarmEnvironmentConfig, **kwargs: Any) -> None:
         self.config = config_class(**kwargs)
@@ -43,8 +46,8 @@ class SwefarmEnvironment:
 
     def execute(self, action: dict[str, Any], cwd: str = "", *, timeout: Optional[int] = None) -> dict[str, Any]:
         """
-        Runs ``action["command"]``. Raises Submitted when the output begins with mini's marker of a submission. Errors of the farm pass
-        through.
+        Runs ``action["command"]``. Raises Submitted when the output begins with mini's marker of a submission. Does not catch
+        errors of the farm.
         """
         command = action.get("command", "")
         limit = timeout or self.config.timeout

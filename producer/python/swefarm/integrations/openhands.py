@@ -113,7 +113,7 @@ class SwefarmWorkspace(LocalWorkspace):
 
 
 class _Terminal(ToolExecutor):
-    """One terminal: its folder and variables last from command to command."""
+    """A terminal whose folder and variables persist between commands."""
 
     def __init__(self, workspace: SwefarmWorkspace) -> None:
         self._workspace = workspace
