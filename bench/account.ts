@@ -28,7 +28,7 @@ export function processTimes(pid: number): ProcessTimes {
   return { main, threads: user + system - main, children: childUser + childSystem + living };
 }
 
-/** Returns the times of a process; [] when it has ended, because its parent then has its times. */
+/** Returns the times of a process; [] when the process has ended, because its parent then counts its times. */
 function timesOfLiving(pid: number): number[] {
   try {
     return timesIn(`/proc/${pid}/stat`);

@@ -28,7 +28,7 @@ type Step = {
   prefilled_tokens: number;
   reused_tokens: number;
   generated_tokens: number;
-  /** Most rollouts that played at once, and most that waited without a sandbox. */
+  /** Highest number of rollouts that played at once, and highest number that waited without a sandbox. */
   most_playing: number;
   most_waiting: number;
   /** Attempts after the first. Each started another sandbox for the same rollout. */

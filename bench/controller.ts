@@ -1,6 +1,6 @@
 /**
  * Measures admission by load on simulated engines (controller/engines.ts): a step without admission, with the farm's controller, and with the
- * best of many fixed limits. A real farm does not know that limit beforehand. All clocks are simulated.
+ * best of many fixed limits. A real farm does not know the best limit beforehand. All clocks are simulated.
  */
 import { ENGINES } from './controller/engines.ts';
 import { drawRollouts, type Mode, type Simulated, simulate } from './controller/simulate.ts';

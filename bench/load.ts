@@ -47,7 +47,7 @@ const each = (of: (key: (typeof KEYS)[number]) => number): Load => ({
 
 export const secondsBetween = (from: Books, to: Books): number => (to.at_ms - from.at_ms) / 1000;
 
-/** `besides` is the load that would have occurred in that time anyway; it is subtracted. */
+/** Subtracts `besides`, the load that would have occurred in that time anyway. */
 export function loadBetween(from: Books, to: Books, count: number, besides: Load | null = null): Load {
   return each((key) => {
     const done = to[key] - from[key] - (besides?.[key] ?? 0);

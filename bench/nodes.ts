@@ -15,7 +15,7 @@ export type NodesConfig = {
 };
 
 export type Order =
-  /** Rollouts of this run take their drawn duration divided by this. All others run until they are released. */
+  /** Rollouts of this run take their drawn duration divided by this number. All other rollouts run until they are released. */
   | { order: 'time'; run_id: string; compress: number }
   /** Ends this share of the rollouts that run, and of those that start later. */
   | { order: 'release'; share: number }
@@ -25,7 +25,7 @@ export type Order =
 /** The events since the last report. */
 export type News = { up: number; started: string[]; ended: string[]; pulled: string[]; cpu_ms: number };
 
-/** A pull of half a minute, compressed as the durations are. */
+/** A pull of half a minute, compressed by the same factor as the durations. */
 const PULL_MS = 500;
 const NEWS_MS = 50;
 /** How many nodes connect at the same time. */
@@ -103,7 +103,7 @@ async function start(name: string): Promise<void> {
 const THOUGHT = 'The failing test calls the parser with an empty list. '.repeat(8);
 const SHOWN = 'src/package/module.py:120:    def parse(self, text):\n'.repeat(40);
 
-/** This many typical turns: some words, a command, and 2 KB of output. */
+/** Returns typical turns, each with some words, a command, and 2 KB of output. */
 function trajectoryOf(count: number): Trajectory {
   const turns = Array.from({ length: count }, (_, turn) =>
     bareTurn(1 + turn * 2, {

@@ -6,7 +6,7 @@ import { loadConfig, type RuntimeName, silentLog } from '@swefarm/shared';
 import { openRuntime } from '@swefarm/worker';
 import { SOCKET } from './engine.ts';
 
-/** Something that this machine cannot measure, and the reason. */
+/** A measurement that this machine cannot make, and the reason. */
 export type Skipped = { what: string; why: string };
 
 /** Returns why the runtime cannot be measured here, or null when it can. */

@@ -28,7 +28,7 @@ export type ScaleSize = {
   step_instances: number;
   /** Durations of the step are divided by this. */
   compress: number;
-  /** How many rollouts run at once in the end: one per slot, or as many as this machine can simulate. */
+  /** Number of concurrent rollouts at the end: one per slot, or as many as this machine can simulate. */
   fill: number;
   /** How long the idle farm and the full one are watched. */
   watch_seconds: number;
@@ -45,7 +45,7 @@ export type ScaleRow = ScaleSize & {
   ended: Load;
   /** Per live turn of a running rollout. */
   turn: Load;
-  /** Redis's peak; the memory of a running rollout, of each stored turn of it, and of its result in the end. */
+  /** Peak memory of Redis; memory of a running rollout, of each of its stored turns, and of its result at the end. */
   memory: { peak_bytes: number; running_bytes: number; turn_bytes: number; result_bytes: number };
   filled: Filled;
   step: Step;
@@ -56,7 +56,7 @@ export type ScaleRow = ScaleSize & {
 
 export type ScalePart = { rows: ScaleRow[] };
 
-/** This share of the running rollouts ends before nodes are killed, so that the other nodes have room for the lost ones. */
+/** Share of the running rollouts that ends before nodes are killed, so that the other nodes have free slots for the lost rollouts. */
 const RELEASED = 0.25;
 
 export async function measureScale(sizes: readonly ScaleSize[]): Promise<ScalePart> {
@@ -75,7 +75,7 @@ async function measureSize(size: ScaleSize): Promise<ScaleRow> {
   await using simulated = await openSimulatedFarm(size);
   const { fleet, look } = simulated;
   const { nodes, fill: rollouts, watch_seconds } = size;
-  /** The load between two samples per unit of `count`, less what idle nodes and running rollouts cost in that time. */
+  /** Returns the load between two samples per unit of `count`, minus the cost of idle nodes and running rollouts in that time. */
   const loadOf = (from: Books, to: Books, count: number, besides: Load[] = []): Load => {
     const always = besides.map((load) => times(load, secondsBetween(from, to)));
     return loadBetween(from, to, count, plus(...always));

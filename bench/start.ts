@@ -105,7 +105,7 @@ export async function measureStart(subject: Subject, { reps, against }: StartOpt
     for (const one of cases) {
       for (const cache of ['cold', 'warm'] as const) {
         const cell = cells.find((known) => known.what === one.what && known.cache === cache);
-        // The order alternates, so that neither checkout always profits from files that the other has cached.
+        // The order alternates, so that neither checkout always benefits from files that the other has cached.
         for (const root of rep % 2 === 0 ? roots : roots.toReversed()) {
           const { ms, cpuSeconds } = await measureOne(scene, one, root, cache);
           if (rep < 0 || !cell) continue;

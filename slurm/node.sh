@@ -106,7 +106,7 @@ launch() {
 }
 ended() { ! kill -0 "$worker" 2>/dev/null || grep -q '^[0-9]* (.*) Z' "/proc/$worker/stat" 2>/dev/null; }
 last='' still=0
-watch() { # sets stopping when this node has to end
+watch() { # sets `stopping` when the worker of this node must stop
   local word='' what=''
   read -r word what _ <"$state" 2>/dev/null || return 0
   if [ "$word" -gt "$restart" ] 2>/dev/null; then

@@ -30,7 +30,7 @@ done
 [ -r "$scripts/workers.sh" ] || fail 'no bundle found: sbatch the slurm/train.sh in it, or set SWEFARM_SLURM_HOME'
 SWEFARM_SLURM_HOME=$(cd "$scripts/.." && pwd)
 SWEFARM_SLURM_DIR=${SWEFARM_SLURM_DIR:-${SLURM_SUBMIT_DIR:-$PWD}/farm}
-# The farm ends after the training, which is no reason to queue the job again.
+# The end of the farm after the training must not requeue the job.
 export SWEFARM_SLURM_HOME SWEFARM_SLURM_DIR SWEFARM_SLURM_GATEWAY=1 SWEFARM_SLURM_AGAIN=0
 gateway=$SWEFARM_SLURM_DIR/gateway
 begun=$gateway/.train.$SLURM_JOB_ID

@@ -17,7 +17,7 @@ set -uo pipefail
 say() { printf 'swefarm: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 12; }
 
-# The argument names a file of settings (shell assignments), which replaces sbatch --export.
+# The argument names a file of settings (shell assignments), used instead of sbatch --export.
 settings=${1:-${SWEFARM_SLURM_CONFIG:-}}
 if [ -n "$settings" ]; then
   [ -r "$settings" ] || fail "the settings file $settings cannot be read from $(hostname): put it on the shared file system"
@@ -178,7 +178,7 @@ find "$dir/jobs" -type f -mtime +7 -delete 2>/dev/null
 publish run
 # The step requests no GPUs and no exclusive cores or memory, so that it can run beside other steps.
 nodes=${SWEFARM_SLURM_NODES:-${SLURM_JOB_NUM_NODES:-1}}
-# shellcheck disable=SC2016,SC2086 # expanded on the nodes; one argument a word
+# shellcheck disable=SC2016,SC2086 # expanded on the nodes; one argument for each word
 srun --overlap --gres=none --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --no-kill --kill-on-bad-exit=0 --wait=0 \
   --cpus-per-task="${SLURM_CPUS_ON_NODE:-1}" ${SWEFARM_SLURM_SRUN:-} \
   bash -c '[ -r "$1" ] || { echo "swefarm: $1 cannot be read on $(hostname): put the bundle on the shared file system" >&2; exit 12; }
@@ -190,7 +190,7 @@ while running "$step" && [ -z "$stopping$fenced$hopeless" ]; do
   publish run
   tell_gateway
   [ -n "$hopeless" ] || start_gateway
-  # A Redis that lost the lead ends. It is started again as a standby.
+  # A Redis that lost the leadership exits. The script starts it again as a standby.
   if [ -n "$leader" ] && ! running "$leader" && [ -z "$stopping" ]; then
     rm -rf "$talk"
     start_leader

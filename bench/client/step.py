@@ -1,6 +1,6 @@
 """
 Plays one step through the Python client: step.py GROUPS SIZE. Prints JSON: seconds of the step until the last result, seconds from the last
-result of a group to the group in this process (median, and of the last group), own seconds of CPU, and memory for all samples at once in MB.
+result of a group to the group in this process (median, and of the last group), own seconds of CPU, and memory in MB of all samples together.
 """
 
 import json

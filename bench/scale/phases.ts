@@ -9,7 +9,7 @@ import { GROUP, instancesOf, recordOf, type SimulatedFarm } from './farm.ts';
 
 export type Filled = {
   submit_seconds: number;
-  /** From the beginning of the submit until 50 %, 99 % and all of the rollouts ran. */
+  /** Time from the start of the submit until 50 %, 99 % and all of the rollouts ran. */
   half_seconds: number;
   most_seconds: number;
   all_seconds: number;

@@ -66,7 +66,7 @@ export async function redisMemory(farm: ChaosFarm): Promise<number> {
   return Number(/used_memory_dataset:(\d+)/.exec(info)?.[1]);
 }
 
-/** Removes the runs with `swefarm remove`. Returns what is then left of them. */
+/** Removes the runs with `swefarm remove`. Returns the keys and files that remain. */
 export async function keysLeft(
   farm: ChaosFarm,
   runIds: readonly string[],

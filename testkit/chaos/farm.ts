@@ -1,4 +1,4 @@
-/** The farm that the faults strike: Redis, an engine, a policy behind a fault proxy, workers, a gateway and a producer. */
+/** The farm that the faults hit: Redis, an engine, a policy behind a fault proxy, workers, a gateway and a producer. */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -35,7 +35,7 @@ if (report.problems.length > 0) {
 process.stdout.write(`${JSON.stringify(report)}\n`);
 process.exit(report.problems.length === 0 ? 0 : 1);
 
-/** Returns the first error and the errors of the cleanup after it, which Node does not print. */
+/** Returns the first error and the errors of the subsequent cleanup, which Node does not print. */
 function withSuppressed(error: unknown): unknown[] {
   return error instanceof SuppressedError
     ? [...withSuppressed(error.suppressed), ...withSuppressed(error.error)]

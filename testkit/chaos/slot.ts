@@ -28,7 +28,7 @@ export function openSlot<More extends unknown[] = []>(
   const current = (): Started => {
     const last = all.at(-1);
     if (last) return last;
-    throw new Error('nothing was started here');
+    throw new Error('no process was started in this slot');
   };
   const kill = (): void => {
     const last = all.at(-1);

@@ -27,7 +27,7 @@ step 'files that editable installations write' node grading/test/editable/run.ts
 step 'verl 0.9.1: tools, agent loop, estimator, a killed trainer' \
   node testkit/clients/verl/run.ts --venv "$venvs/trainers"
 
-trainers() { # these three come from checkouts, because no package index has them
+trainers() { # No package index has these three, so they are installed from checkouts.
   local name checkouts=()
   for name in THUDM/slime rllm-org/rllm PrimeIntellect-ai/prime-rl; do
     local checkout=.swefarm/cache/${name#*/}

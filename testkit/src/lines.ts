@@ -1,4 +1,4 @@
-/** Files of JSON, a value a line. */
+/** Reads and writes files of JSON Lines. */
 import { readFile, writeFile } from 'node:fs/promises';
 
 export const linesOf = (rows: readonly unknown[]): string =>

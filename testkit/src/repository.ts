@@ -1,4 +1,4 @@
-/** Small trees and repositories of our own making. */
+/** Makes small trees and repositories. */
 import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -19,7 +19,7 @@ export async function writeTree(
 
 export type Git = (...line: Parameters<typeof words>) => string;
 
-/** Runs git in the folder, with an author of its own, and returns what it prints. */
+/** Runs git in the folder with a fixed author, and returns the output. */
 export const gitIn =
   (folder: string, env: Readonly<Record<string, string>> = {}): Git =>
   (...line) =>
@@ -28,7 +28,7 @@ export const gitIn =
       env: { ...process.env, ...env },
     });
 
-/** Makes the folder a repository whose one commit has all that is in it. */
+/** Makes the folder a repository with one commit of all its files. */
 export function commitTree(
   folder: string,
   message = 'start',

@@ -141,7 +141,7 @@ describe('answers', () => {
 });
 
 describe('limits', () => {
-  it('a prompt beyond the context is a 400 in the words of vLLM', async () => {
+  it('a prompt beyond the context is a 400 with the message of vLLM', async () => {
     await using policy = await startScriptedPolicy({ script, contextLimit: 60 });
     expect((await post(policy, { messages: opening() }, 'r.i.0')).status).toBe(200);
     const long = await post(policy, { messages: opening(`fix ${'word '.repeat(100)}`) }, 'r.i.0');

@@ -1,4 +1,4 @@
-/** The builder's cache: an entry is made once beside its place and renamed when complete, so a killed build leaves no partial one. */
+/** The builder's cache: an entry is written to a temporary path and renamed when complete, so a killed build leaves no partial entry. */
 
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';

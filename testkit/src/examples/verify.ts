@@ -1,5 +1,5 @@
 /**
- * Shows that an example is sound: without gold its FAIL_TO_PASS fail and its PASS_TO_PASS pass, with gold all pass.
+ * Checks an example: without gold its FAIL_TO_PASS fail and its PASS_TO_PASS pass, with gold all tests pass.
  * `node testkit/src/examples/verify.ts [--ids a,b] [--record]`; --record writes the lists into the recipes.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

@@ -55,7 +55,7 @@ export type FamilyInstance = {
   id: string;
   row: Record<string, unknown>;
   gold: string;
-  /** What the agent must not find: the commit of the fix represents all data that reveals it. */
+  /** Data that the agent must not find. The commit of the fix represents all data that reveals the fix. */
   fix: string;
 };
 

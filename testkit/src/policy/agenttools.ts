@@ -1,4 +1,4 @@
-/** How agents that come as programs run a command and end: by the tools that they offer, or by a form of text. */
+/** Defines how agents that come as programs run a command and finish: by the tools that they offer, or by a text format. */
 import type { ToolOffer } from './turntext.ts';
 
 /** Names of the tool that runs a command, in the order of preference. */

@@ -1,4 +1,4 @@
-/** How long the scripted model "thinks": fixed, log-normal as real endpoints are, and per generated token. */
+/** Computes the delay of an answer: fixed, log-normal as on real endpoints, and per generated token. */
 import { z } from 'zod';
 import { normal } from './random.ts';
 

@@ -1,4 +1,4 @@
-/** Faults on demand: decides which fault hits which request. The server's files implement what a fault does to an answer. */
+/** Decides which fault affects which request. The server's files implement the effect of a fault on an answer. */
 import { UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 import { hash32, unit } from './random.ts';
@@ -37,9 +37,9 @@ export type FaultKind = z.infer<typeof FaultKind>;
 /** A fault. A turn of a script may have one, which then hits this turn of each rollout. */
 export const Fault = z.strictObject({
   kind: FaultKind,
-  /** How often it strikes: counted per rollout and turn for a turn's fault, in total for a rule. Absent: always. */
+  /** Number of requests that the fault affects: per rollout and turn for a turn's fault, in total for a rule. Absent: all. */
   times: z.number().int().positive().optional(),
-  /** Share of requests that are hit; derived from the seed, the rollout, the turn and the number of the try. */
+  /** Share of the requests that the fault affects; derived from the seed, the rollout, the turn and the number of the try. */
   probability: z.number().min(0).max(1).default(1),
   /** Seconds of the Retry-After header of `rate_limited` and `unavailable`. */
   retry_after: z.number().nonnegative().optional(),
@@ -48,7 +48,7 @@ export const Fault = z.strictObject({
 });
 export type Fault = z.infer<typeof Fault>;
 
-/** A fault with the requests that it hits; an absent field matches all. */
+/** A fault with the conditions for its requests; an absent field matches all requests. */
 export const FaultRule = Fault.extend({
   /** Substring of the first user message. */
   match: z.string().optional(),
@@ -96,7 +96,7 @@ export type FaultBook = {
   readonly rules: readonly FaultRule[];
   /** Returns the fault for this request, if any, and counts it. A turn's own fault takes precedence over the rules. */
   pick(target: FaultTarget, own: Fault | undefined): Fault | null;
-  /** Strikes so far, by kind. */
+  /** Number of affected requests so far, by kind of fault. */
   readonly counts: ReadonlyMap<FaultKind, number>;
 };
 

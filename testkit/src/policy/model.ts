@@ -1,4 +1,4 @@
-/** The scripted model: decides the answer to a request, its delay and its fault. It knows nothing of HTTP. */
+/** The scripted model: decides the answer to a request, its delay and its fault, independently of HTTP. */
 import { asksForKeystrokes, declaredTools } from './agenttools.ts';
 import { type Chooser, openChooser, rolloutName } from './choice.ts';
 import { type Delay, delayMs } from './delay.ts';

@@ -1,4 +1,4 @@
-/** The script of the policy server: the answer for each turn. It is read once and checked completely; errors name the place. */
+/** Reads the script of the policy server, which has the answer for each turn. Checks the whole script; errors name the invalid field. */
 import { readFileSync } from 'node:fs';
 import { errorMessage, UsageError } from '@swefarm/shared';
 import { parse as parseYaml } from 'yaml';
@@ -76,7 +76,7 @@ export const Conversation = z
     variants: z.array(z.array(Turn).min(1)).min(1),
     /** How many rollouts in a rotation get each variant; 1 each when absent. */
     weights: z.array(z.number().int().nonnegative()).optional(),
-    /** What follows the last turn: the same turn again and again, or the turns from the start. */
+    /** What follows the last turn: repetitions of the last turn, or the turns from the start. */
     after: z.enum(['repeat_last', 'restart']).default('repeat_last'),
     /** What numbers the turns: the answers in the request, or the earlier requests of the rollout to this conversation. */
     number: z.enum(['answers', 'requests']).default('answers'),

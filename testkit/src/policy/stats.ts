@@ -35,7 +35,7 @@ export type PolicyStats = {
   completion_tokens: number;
   /** Tokens sent in streams so far, including answers whose client disconnected before the end. */
   streamed_tokens: number;
-  /** Strikes by kind. */
+  /** Number of affected requests by kind of fault. */
   faults: Record<string, number>;
   rollouts: Record<string, RolloutSeen>;
   /** Absent: the server simulates no engine. */

@@ -1,5 +1,5 @@
 /**
- * What NeMo RL does with an answer to `/run`, by the rules of its own code (nemo_rl/environments/nemo_gym.py,
+ * Applies the rules of NeMo RL to an answer to `/run` (nemo_rl/environments/nemo_gym.py,
  * nemo_rl/experience/rollouts.py): which samples it accepts, which it masks, and what it raises.
  */
 

@@ -43,7 +43,7 @@ def quiet(cls, item, call):
     call.excinfo = None
     return made(cls, item, call)
 reports.TestReport.from_item_and_call = classmethod(quiet)`;
-/** Ends of a second evaluation that prove nothing about the first one. */
+/** Outcomes of a second evaluation that prove nothing about the first evaluation. */
 const SECOND_ENDS = [
   ['is killed', 'os.kill(os.getppid(), 9)'],
   ['prints what no harness reads', 'os.write(1, b"\\n>>>>> Patch Apply " + b"Failed\\n")'],

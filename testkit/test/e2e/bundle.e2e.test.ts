@@ -29,7 +29,7 @@ const bundled = async (...line: Parameters<typeof words>) => {
   );
 };
 
-test('both commands find their texts and say what is there', async () => {
+test('both commands find their texts and print what is installed', async () => {
   const producer = await bundled`swefarm doctor --json`;
   expect(JSON.parse(producer.stdout)).toMatchObject({ status: 'warn', subject: 'redis' });
   const worker = await bundled`swefarm-worker doctor --runtime host --json`;

@@ -34,7 +34,7 @@ afterAll(() => stack.disposeAsync());
 
 type Policy = Omit<Parameters<typeof startScriptedPolicy>[0], 'script'> & {
   think?: boolean;
-  /** What the trainer does before the row is posted, and while it waits for the answer. */
+  /** Actions of the trainer before the row is posted, and during the wait for the answer. */
   before?: (server: ScriptedPolicy) => Promise<void>;
   meanwhile?: (server: ScriptedPolicy) => Promise<void>;
 };

@@ -1,4 +1,4 @@
-/** Our own Harbor tasks get the rewards of Harbor, with the solution and with no work. `npm run ci:full` compares further runtimes. */
+/** Tests that our Harbor tasks get the rewards of Harbor, with the solution and with an untouched tree. `npm run ci:full` compares further runtimes. */
 import { beforeAll, expect, test } from 'vitest';
 import { compare, makeBase, OWN } from '../../harbor/compare.ts';
 

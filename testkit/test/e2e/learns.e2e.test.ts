@@ -1,4 +1,4 @@
-/** A policy learns on a whole farm that its trainer starts: the loop of examples/train with a table instead of a model. */
+/** Tests that a policy learns on a farm that its trainer starts: the loop of examples/train with a table instead of a model. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp } from 'node:fs/promises';

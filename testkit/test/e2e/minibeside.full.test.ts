@@ -1,4 +1,4 @@
-/** mini-swe-agent, which asks the recording endpoint, beside our agent `mini`: one instance, one script, equal prompts. */
+/** Compares mini-swe-agent on the recording endpoint with our agent `mini`: one instance, one script, equal prompts. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -44,7 +44,7 @@ const THEIRS = {
   },
 };
 
-/** Turns that resolve the example, and what agents treat in ways of their own: no output, an error, long output, an answer without a thought. */
+/** Turns that resolve the example, with cases that agents handle differently: no output, an error, long output, an answer without a thought. */
 function turns(): TurnInput[] {
   const [look, change] = solvingTurns();
   if (!look || !change) throw new Error('examples.yaml has no turns for parse');
@@ -109,7 +109,7 @@ function expectResolvedAlike(ours: Played, theirs: Played): void {
   expect(theirs.patch).toBe(ours.patch);
 }
 
-test('with commands in texts, mini-swe-agent and mini send and get the same ids', async ({ skip }) => {
+test('with commands in texts, mini-swe-agent and mini exchange equal token ids', async ({ skip }) => {
   await skipWithout(skip);
   const [ours, theirs] = await play('fenced', 'litellm_textbased');
   expectResolvedAlike(ours, theirs);

@@ -1,5 +1,5 @@
 /**
- * The faults of a policy with each real agent: the agent sees none of them, and each turn is sampled once. The answers that agents treat
+ * Tests faults of a policy with each real agent: no agent sees a fault, and each turn is sampled once. Also tests answers that agents handle
  * differently, and the ends that only the endpoint can decide. One rollout has a different fault in each turn.
  */
 import { freePort } from '@swefarm/shared';
@@ -30,7 +30,7 @@ const FAULTS: [string, FaultRuleInput, number][] = [
 const FURTHER = FAULTS.reduce((sum, [, , requests]) => sum + requests, 0);
 /** Number of answers that arrive in part (cut, aborted). The policy samples the rest later. */
 const PARTS = 2;
-/** Longer than an answer takes on a busy machine. */
+/** Longer than the time of an answer on a busy machine. */
 const SILENCE_SECONDS = '25';
 const PATIENT = ['--request-timeout', SILENCE_SECONDS, '--patience', '120', '--step-limit', '40'];
 const REFUSED_TURN = 3;
@@ -50,7 +50,7 @@ afterAll(() => {
 
 const steps = (count: number): TurnInput[] =>
   Array.from({ length: count }, (_, index) => ({ command: `echo step ${index}`, thought: `Step ${index}.` }));
-/** All of a solution but its end. */
+/** The turns of a solution without the last turn. */
 const solved = (): TurnInput[] => solvingTurns().filter(({ submit }) => submit === undefined);
 const script = (...turns: TurnInput[]): AgentRun['policy'] => ({ script: conversation(turns) });
 
@@ -87,7 +87,7 @@ test('an answer that agents treat differently costs no token and no verdict', as
     { commands: ['echo one', 'echo two'], thought: 'Both.' },
     { tool_calls: [{ name: 'no_such_tool', arguments: {} }] },
     { command: 'echo after' },
-    // No parser reads this call, so it is a text: the last word for many agents.
+    // No parser reads this call, so the answer is a text, which is the final answer for many agents.
     { command: 'echo broken', tool_json: 'invalid' },
     { command: 'echo after both' },
     { command: 'echo a long command that is cut in its middle', finish_reason: 'length' },

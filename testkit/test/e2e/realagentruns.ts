@@ -1,4 +1,4 @@
-/** Plays rollouts of real agents side by side, each with a scripted policy of its own, and compares their ids with what was sampled. */
+/** Plays rollouts of real agents concurrently, each with its own scripted policy, and compares their ids with the sampled ids. */
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { startRedis } from '../../src/launchers/redis.ts';
@@ -31,9 +31,9 @@ export type PlayedRun = {
   sent: string[];
 };
 
-/** Side by side on a machine of two cores, more agents would wait for each other. */
+/** On a machine of two cores, more concurrent agents would delay each other. */
 const CONCURRENCY = '4';
-/** Another name of the same server, to which the client turns after silence. */
+/** Another name of the same server, which the client uses after a timeout. */
 const otherName = (url: string): string => url.replace('127.0.0.1', 'localhost');
 
 /** Plays the runs on one worker, and returns them by name. */

@@ -1,4 +1,4 @@
-/** Real agents, unchanged, resolve an example through a scripted policy, eight side by side, in sandboxes without a network. */
+/** Tests that eight unchanged real agents concurrently resolve an example with a scripted policy, in sandboxes without a network. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type BuiltExamples, buildExamples } from '../../src/examples/build.ts';

@@ -1,4 +1,4 @@
-/** Installs the agents that come as programs, and compares what the farm recorded of one with what the scripted policy answered. */
+/** Installs the agents that come as programs, and compares the farm's record of a rollout with the answers of the scripted policy. */
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import type { Message, Result, ToolDefinition } from '@swefarm/shared';
@@ -7,7 +7,7 @@ import { loadScript, type TurnInput } from '../../src/policy/script.ts';
 import type { ScriptedPolicy } from '../../src/policy/server.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
-/** Stays between runs, because a bundle takes minutes. */
+/** Folder that remains between runs, because the installation of a bundle takes minutes. */
 export const AGENTS_DIR = process.env.SWEFARM_TEST_AGENTS_DIR ?? join(ROOT, '.swefarm/cache/agents');
 /** A checkout of SWE-agent at the revision of its lock, which is on no registry. */
 const SWE_AGENT = process.env.SWEFARM_TEST_SWE_AGENT;
@@ -22,7 +22,7 @@ const ALL = [
   'swe-agent',
   'terminus-2',
 ] as const;
-/** SWEFARM_TEST_AGENTS selects some of them: a,b. */
+/** SWEFARM_TEST_AGENTS selects agents by name, separated by commas. */
 export const AGENTS: readonly string[] = process.env.SWEFARM_TEST_AGENTS?.split(',') ?? ALL;
 
 /** Installs the bundles that are missing. Returns the agents that are installed, and why others are not. */

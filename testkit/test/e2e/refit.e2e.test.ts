@@ -35,7 +35,7 @@ test('rollouts wait for new weights without using up patience, and continue', as
 
   await scene.done`policy set train --state updating`;
   await policy.setFault({ kind: 'refuse' });
-  // Its rollouts stay bound, and the unavailable endpoint is not set aside.
+  // Its rollouts remain bound, and the unavailable endpoint is not excluded.
   await expect
     .poll(async () => JSON.parse(await scene.done`policy show train`), {
       timeout: 60_000,

@@ -1,4 +1,4 @@
-/** Shared by tests of the farm as processes: a folder, and the farm's commands, whose state is in the folder. */
+/** Provides tests of the farm's processes with a folder, and with the farm's commands, whose state is in the folder. */
 import { join } from 'node:path';
 import type { InstanceHealth, Report, Result, Trajectory } from '@swefarm/shared';
 import { expect } from 'vitest';

@@ -44,7 +44,7 @@ test('a driver works in the sandbox by files, raw commands and the patch so far'
   expect(flood).toMatchObject({ exit_code: 0, content: { bytes: 100_000_005, head_bytes: 500 } });
   expect((flood.content as unknown as { data: string }).data).toMatch(/^x{995}\nend\n$/);
   expect(await run('sleep 30', { timeout_s: 0.2 })).toMatchObject({ note: 'timed_out', exit_code: null });
-  // The driver decides what the words of a submission mean.
+  // The driver decides whether an output that looks like a submission submits.
   expect(await run('echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT')).toMatchObject({ state: 'answered' });
 
   // Files.
@@ -102,7 +102,7 @@ test('a driver works in the sandbox by files, raw commands and the patch so far'
   await scene.expectNothingLeft();
 });
 
-test('the clock stands still while the driver says so, and a plain session refuses files', async () => {
+test('the clock stops while the driver pauses it, and a plain session refuses files', async () => {
   await using stack = new AsyncDisposableStack();
   const { scene, gateway, call, open: openSession, run, submit } = await startSessions(stack, 4);
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: scene.folder });
@@ -124,7 +124,7 @@ test('the clock stands still while the driver says so, and a plain session refus
   expect(await run(running, 2, 'true')).toMatchObject({ state: 'ended', end: 'time_limit' });
   for (const id of [paused, apart])
     expect(await run(id, 2, 'true'), id).toMatchObject({ state: 'answered', exit_code: 0 });
-  // An input ends the pause, so the time now runs out for the driver that has it run.
+  // An input ends the pause, so the time limit ends this session.
   await sleep(5_000);
   expect(await run(paused, 3, 'true')).toMatchObject({ state: 'ended', end: 'time_limit' });
   expect(await run(apart, 3, 'sleep 9')).toMatchObject({ state: 'answered', note: 'timed_out' });

@@ -44,7 +44,7 @@ if len(sys.argv) > 2:
     for group in run.groups(rows, n=400): pass
 `;
 
-test('train.sh starts farm and trainer in one job, and ends the farm after the trainer', async () => {
+test('train.sh runs farm and trainer in one job, and stops the farm last', async () => {
   await using farm = await startSlurmFarm(2);
   const { cluster, folder, dataset } = farm;
   const trainer = join(folder, 'train.py');
@@ -57,7 +57,7 @@ test('train.sh starts farm and trainer in one job, and ends the farm after the t
   expect(await farm.log(ended)).toContain('rewards [1, 0]');
   expect(await codeOf(ended)).toBe('0');
 
-  // The same folder of the farm: the address of the first job's gateway is gone.
+  // The job uses the same folder of the farm, from which the address of the first job's gateway was removed.
   const preempted = await farm.train(['-N', '2'], [trainer, dataset, 'more']);
   await farm.until('the second step', async () => (await farm.log(preempted)).includes('second step'));
   await cluster.asUser('scancel', ['--batch', '--signal=TERM', preempted]);

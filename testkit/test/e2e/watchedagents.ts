@@ -15,8 +15,8 @@ const CONNECTED = /: 0100007F:[0-9A-F]{4} 0100007F:[0-9A-F]{4} 01 /;
 const BUNDLE = /\/opt\/swefarm\/agents\/([^/ ]+)/;
 
 /**
- * `startSeconds`: from the start of the program to its first connection to the endpoint. `cpuSeconds`, `peakMib`: of the program and all
- * that it started; memory that is not of files. `interfaces`: of its network.
+ * `startSeconds`: from the start of the program to its first connection to the endpoint. `cpuSeconds`, `peakMib`: of the program and its
+ * descendants, without memory of files. `interfaces`: network interfaces of the sandbox.
  */
 export type Used = { startSeconds: number; cpuSeconds: number; peakMib: number; interfaces: string };
 
@@ -43,7 +43,7 @@ export type Watched = Disposable & {
 /** Starts to watch. @param folder of the worker's scratch and state @param worker its id, which its containers have as a label */
 export function watchAgents(folder: string, worker: string): Watched {
   const sandboxes = new Map<string, Sandbox | null>();
-  /** Containers, and whether they are of the worker. */
+  /** Containers, and whether they belong to the worker. */
   const containers = new Map<string, boolean>();
   const isOwn = (text: string): boolean =>
     text.includes(folder) || [...containers].some(([id, own]) => own && text.includes(id));

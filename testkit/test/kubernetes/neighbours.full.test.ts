@@ -42,7 +42,7 @@ const anyWorker = async (name: Name): Promise<string> => {
   return pods[Math.floor(Math.random() * pods.length)] ?? '';
 };
 
-/** Strikes, which are repeated in this order. */
+/** Faults, which are repeated in this order. */
 const STRIKES: [name: string, strike: (release: Name) => Promise<unknown>][] = [
   [
     'a worker’s process is killed',
@@ -70,7 +70,7 @@ const STRIKES: [name: string, strike: (release: Name) => Promise<unknown>][] = [
   ],
 ];
 
-/** Number of strikes, at the start of STRIKES, that kill a worker with all its rollouts. */
+/** Number of entries at the start of STRIKES that kill a worker with all its rollouts. */
 const DEADLY = 2;
 
 const isGivenUp = ({ failure, reward }: Line): boolean =>

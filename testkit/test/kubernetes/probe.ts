@@ -45,15 +45,15 @@ for name, attempt in tries.items():
 print(json.dumps(got))`;
 
 export type Probe = {
-  /** The user outside whose rights the sandbox's root has. */
+  /** The host user whose rights the sandbox's root user has. */
   users: number;
-  /** Attempts that did what they should not. */
+  /** Names of attempts that succeeded and should have failed. */
   done: string[];
-  /** Exit code of a program that took more memory than the rollout may have. */
+  /** Exit code of a program that exceeded the memory limit of the rollout. */
   filled: number;
 };
 
-/** Runs one rollout that mends the bug and runs these commands; returns its patch. */
+/** Runs one rollout that fixes the bug and runs these commands. Returns its patch. */
 async function patchOf(caller: Caller, commands: string[], image?: string, more?: object): Promise<string> {
   const all = ["sed -i 's/return a - b/return a + b/' calc/ops.py", ...commands];
   const script = conversation(running(...all));
@@ -65,7 +65,7 @@ async function patchOf(caller: Caller, commands: string[], image?: string, more?
   return ((await artifact.json()) as { patch: string }).patch;
 }
 
-/** Runs one rollout that tries all, and reads what it got. Throws when an attempt was not made. */
+/** Runs one rollout with all attempts, and returns the results. Throws when an attempt was not made. */
 export async function probe(cluster: Cluster, caller: Caller, image?: string): Promise<Probe> {
   const file = join(cluster.folder, 'secret');
   await writeFile(file, SECRET, { mode: 0o600 });
@@ -86,7 +86,7 @@ export async function probe(cluster: Cluster, caller: Caller, image?: string): P
   };
 }
 
-/** Whether a sandbox that may have a network has one: it reaches what its worker reaches. */
+/** Returns whether a sandbox with network access reaches the hosts that its worker reaches. */
 export async function hasNetwork(caller: Caller, image?: string): Promise<boolean> {
   const reach = `python3 -c 'import socket; socket.create_connection(("${NODE}", ${PORTS.redis}), 5); print("reached")'`;
   const patch = await patchOf(caller, [`${reach} >reached.txt 2>&1`], image, { agent_network: 'egress' });
