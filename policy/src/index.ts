@@ -2,7 +2,7 @@ export { contentWithoutThought, findUnreadCall } from './content.ts';
 export { createEndpointClient, type EndpointClient } from './endpoint/client.ts';
 export type { Continued, TurnPoint } from './endpoint/continued.ts';
 export { AnswerError, APIError, ContextOverflowError, PromptTooLongError } from './endpoint/errors.ts';
-export { closePolicyConnections, preparePolicyConnections } from './endpoint/exchange.ts';
+export { preparePolicyConnections } from './endpoint/exchange.ts';
 export { type ServedModel, servedModelIn, UNKNOWN_MODEL } from './endpoint/models.ts';
 export {
   dataUrl,

@@ -3,12 +3,9 @@ import { createHash } from 'node:crypto';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { createEndpointClient } from '../src/endpoint/client.ts';
 import { APIConnectionError, APIError } from '../src/endpoint/errors.ts';
-import { closePolicyConnections } from '../src/endpoint/exchange.ts';
-
-afterAll(closePolicyConnections);
 
 async function clientOf(answer: RequestListener) {
   const server = createServer(answer);

@@ -1,7 +1,6 @@
 /** Rollouts of the toy agent on a real runtime, with a scripted policy. */
 import { join } from 'node:path';
 import { installBundle } from '@swefarm/agents';
-import { closePolicyConnections } from '@swefarm/policy';
 import { type AgentCard, type AgentConfig, PolicyConfig, type Result } from '@swefarm/shared';
 import {
   bareInstance,
@@ -30,7 +29,6 @@ export function useMachine(runtime: string): () => Promise<Machine> {
   let machine: Promise<Machine> | null = null;
   afterAll(async () => {
     await (await machine)?.[Symbol.asyncDispose]();
-    await closePolicyConnections();
   });
   return async () => {
     machine ??= openMachine(runtime).then(async (opened) => {

@@ -139,10 +139,3 @@ function openPool(): Agent {
 export function preparePolicyConnections(): void {
   openPool();
 }
-
-/** Closes idle and busy connections; the next request opens a new pool. */
-export async function closePolicyConnections(): Promise<void> {
-  const closing = pool;
-  pool = null;
-  await closing?.destroy();
-}

@@ -1,7 +1,6 @@
 /** The policy client against a server of its own: requests, answers and aborts. */
-import { closePolicyConnections } from '@swefarm/policy';
 import { PolicyConfig, turnSeed } from '@swefarm/shared';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Endpoints } from '../../src/agent/policy/endpoints.ts';
 import { answered, ask, KEY, keyFor, open } from './askpolicy.ts';
 import {
@@ -13,8 +12,6 @@ import {
   startEndpoint,
 } from './endpoint.ts';
 import { never, policyAt, START } from './scripted.ts';
-
-afterAll(closePolicyConnections);
 
 describe('a request', () => {
   test('has model, messages, sampling, extra fields, rollout and attempt', async () => {

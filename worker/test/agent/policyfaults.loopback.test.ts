@@ -1,12 +1,9 @@
 /** The policy client against a failing server: the table of faults. */
-import { closePolicyConnections } from '@swefarm/policy';
 import type { Message } from '@swefarm/shared';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { answered, ask, failureOf, KEY, keyFor, open, warnings } from './askpolicy.ts';
 import { completion, type Handler, sendError, sendJson, sendText, startEndpoint } from './endpoint.ts';
 import { never, START } from './scripted.ts';
-
-afterAll(closePolicyConnections);
 
 const LENGTH = "This model's maximum context length is 8192";
 

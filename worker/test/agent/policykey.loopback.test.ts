@@ -1,11 +1,8 @@
 /** The operator's key and endpoints of a caller: the key is sent to its own origins only. */
-import { closePolicyConnections } from '@swefarm/policy';
 import { originsOf, PolicyConfig, type PolicyRecord, RolloutFailure, Secret } from '@swefarm/shared';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { completion, type Endpoint, sendError, sendJson, startEndpoint } from './endpoint.ts';
 import { never, policyAt, START, unfollowed } from './scripted.ts';
-
-afterAll(closePolicyConnections);
 
 const KEY = 'sk-of-the-operator';
 const SHOWN = `Bearer ${KEY}`;

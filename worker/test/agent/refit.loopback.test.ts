@@ -1,16 +1,15 @@
 /** A weight update during rollouts: nothing is sent, nothing fails, no clock runs. */
 
-import { closePolicyConnections, cumulative } from '@swefarm/policy';
+import { cumulative } from '@swefarm/policy';
 import { AgentConfig, PolicyConfig, type PolicyRecord, sleep } from '@swefarm/shared';
 import { type ScriptedPolicy, type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
-import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { runMiniAgent } from '../../src/agent/loop.ts';
 import { Endpoints } from '../../src/agent/policy/endpoints.ts';
 import { watchPolicies } from '../../src/agent/policy/watch.ts';
 import { completion, sendJson, startEndpoint } from './endpoint.ts';
 import { bash, depsOf, echoShell, policyAt, SUBMIT, scriptedShell, scriptedTask } from './scripted.ts';
 
-afterAll(closePolicyConnections);
 vi.setConfig({ testTimeout: 180_000 });
 
 const TEXT = { urls: [], model: 'm', token_mode: 'text', stream: 'off' };

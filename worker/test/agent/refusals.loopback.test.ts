@@ -1,12 +1,9 @@
 /** Endpoints that refuse by 429 or 503 for longer than the patience, and headers for routers that bind a session to a server. */
-import { closePolicyConnections } from '@swefarm/policy';
 import { PolicyConfig } from '@swefarm/shared';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { answered, failureOf } from './askpolicy.ts';
 import { completion, type Handler, sendError, sendJson, startEndpoint } from './endpoint.ts';
 import { never, policyAt, START } from './scripted.ts';
-
-afterAll(closePolicyConnections);
 
 const ok = sendJson(completion('ok', { usage: { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 } }));
 

@@ -1,14 +1,11 @@
 /** Tests answers that begin with a part from an earlier attempt. */
 import { createHash } from 'node:crypto';
-import { closePolicyConnections } from '@swefarm/policy';
 import { PolicyConfig } from '@swefarm/shared';
-import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { BegunReply, LineRequest } from '../../src/agent/agent.ts';
 import { type Handler, sendText } from './endpoint.ts';
 import { never, policyAt, START } from './scripted.ts';
 import { events, streamed, tokenEndpoint } from './streaming.ts';
-
-afterAll(closePolicyConnections);
 
 const PROMPT = createHash('sha256')
   .update(Int32Array.of(1, 2, 3))

@@ -1,7 +1,6 @@
 /** Streamed answers and their interruptions: mode token-in continues the received ids. */
-import { closePolicyConnections } from '@swefarm/policy';
 import { PolicyConfig, RolloutFailure } from '@swefarm/shared';
-import { afterAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { completion, type Handler, sendError, sendJson } from './endpoint.ts';
 import { never, policyAt, START } from './scripted.ts';
 import {
@@ -17,7 +16,6 @@ import {
   undisturbed,
 } from './streaming.ts';
 
-afterAll(closePolicyConnections);
 vi.setConfig({ testTimeout: 180_000 });
 
 test('a streamed answer equals an unstreamed one', async () => {

@@ -1,13 +1,11 @@
 /** Answers that another endpoint completes, and answers that take long. */
-import { closePolicyConnections } from '@swefarm/policy';
 import { PolicyConfig } from '@swefarm/shared';
-import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Endpoints } from '../../src/agent/policy/endpoints.ts';
 import { completion, type Handler, sendJson, sendText, startEndpoint } from './endpoint.ts';
 import { never, policyAt, START } from './scripted.ts';
 import { begin, events, expectSame, POLL, server, tokenEndpoint, undisturbed } from './streaming.ts';
 
-afterAll(closePolicyConnections);
 vi.setConfig({ testTimeout: 180_000 });
 
 describe('another endpoint takes over within the turn', () => {

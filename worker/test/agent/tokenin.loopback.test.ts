@@ -2,16 +2,15 @@
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { closePolicyConnections, cumulative } from '@swefarm/policy';
+import { cumulative } from '@swefarm/policy';
 import { AgentConfig, PolicyConfig, RolloutFailure } from '@swefarm/shared';
 import { type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
-import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { AgentEnd } from '../../src/agent/agent.ts';
 import { runMiniAgent } from '../../src/agent/loop.ts';
 import { depsOf, echoShell, policyAt, scriptedTask } from './scripted.ts';
 
-afterAll(closePolicyConnections);
 vi.setConfig({ testTimeout: 180_000 });
 
 type Turn = NonNullable<
