@@ -8,16 +8,18 @@ import threading
 import time
 import types
 import unittest
+import unittest.mock
 from typing import Any
 
 import contract
 import drives
+import flows
 from contract import INSTANCES, N
 from drives import ASKED, ROWS, THINGS, TOKENIZER, SlimeSample, run_at, slime_args, trl_trainer
 from scriptedfarm import ScriptedFarm
 
 from swefarm import FarmRefusal
-from swefarm.trainers import skyrl, slime, trl
+from swefarm.trainers import rllm, skyrl, slime, trl
 
 
 class ContractTest(unittest.TestCase):
@@ -82,6 +84,48 @@ class RequestTest(unittest.TestCase):
             farm.refuses = True
             with self.assertRaises(FarmRefusal):
                 drives.drive_trl(farm, "run-1")
+
+
+class OverlongTest(unittest.TestCase):
+    def test_every_adapter_refuses_to_drop_samples_before_the_first_rollout(self):
+        with ScriptedFarm("none") as farm:
+            run, drop = run_at(farm, "run-1"), {"overlong": "drop"}
+            limits = {"max_prompt": 16, "max_response": 64, **drop}
+
+            def of_verl() -> None:
+                with drives.verl_stand_in() as loop_class, unittest.mock.patch.object(loop_class.__mro__[1], "__init__", lambda *_: None):
+                    loop_class(None, farm_url=farm.url, **drop)
+
+            def play_slime() -> None:
+                args = slime_args(farm, "run-1")
+                args.swefarm_overlong = "drop"
+                asyncio.run(slime.generate(args, SlimeSample(0, 0, {"instance_id": INSTANCES[0]}), {}))
+
+            made = {
+                "trl": lambda: trl.rollout_func(run, **drop),
+                "skyrl": lambda: skyrl.FarmGenerator(run, None, TOKENIZER, model="m", **limits),
+                "rllm": lambda: rllm.FarmFlow(run, **limits),
+                "verl": of_verl,
+                "slime": play_slime,
+                "verifiers": lambda: self.in_flow(
+                    farm, "verifiers", flows.verifiers_modules(), lambda module: module.FarmEnv(THINGS(run="", settings={}, **drop))
+                ),
+                "openrlhf": lambda: self.in_flow(farm, "openrlhf", {}, lambda module: module.executor(**drop)),
+                "tinker": lambda: self.in_flow(
+                    farm, "tinker", flows.tinker_modules(), lambda module: module.FarmStrategy(run, TOKENIZER, **drop)
+                ),
+                "areal": lambda: self.in_flow(
+                    farm, "areal", flows.areal_modules(), lambda module: module.FarmWorkflow(THINGS(top_k=0), n=N, model="m", run=run, **drop)
+                ),
+            }
+            for name, make in made.items():
+                with self.subTest(name), self.assertRaisesRegex(ValueError, "^overlong: expected one of mask, keep, got 'drop'; change it"):
+                    make()
+            self.assertEqual(farm.rollouts, {})
+
+    def in_flow(self, farm, name, modules, make):
+        with flows.adapter(name, modules, farm) as module:
+            make(module)
 
 
 class FarmWorkerTest(unittest.TestCase):

@@ -14,7 +14,7 @@ from areal.api import RolloutWorkflow  # type: ignore[import-not-found]
 
 from ..run import Run
 from ..sample import Sample, judged_advantages
-from .batch import fitted_group, is_overlong, row_in, rows_in, run_of_process, sampling_of
+from .batch import fitted_group, is_overlong, overlong_of, row_in, rows_in, run_of_process, sampling_of
 
 #: The farm's name of each of AReaL's generation settings.
 SAMPLED = {"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "max_new_tokens": "max_tokens", "stop": "stop"}
@@ -47,7 +47,7 @@ class FarmWorkflow(RolloutWorkflow):
         self.run = run if isinstance(run, Run) else run_of_process("areal", run, json.dumps(settings))
         self.n, self.model, self.policy_urls, self.std = n, model, policy_urls, std
         self.rows = rows_in(rows) if rows else {}
-        self.max_prompt, self.max_response, self.overlong = max_prompt, max_response, overlong
+        self.max_prompt, self.max_response, self.overlong = max_prompt, max_response, overlong_of(overlong)
         given = {ours: getattr(gconfig, theirs, None) for theirs, ours in SAMPLED.items()}
         # AReaL writes 100 million for all tokens.
         given["top_k"] = -1 if (given["top_k"] or 0) >= 10**8 else given["top_k"]

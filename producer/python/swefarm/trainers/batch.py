@@ -10,7 +10,7 @@ import threading
 import uuid
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Coroutine, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Coroutine, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union, cast
 
 from ..farm import Farm
 from ..sample import Failure, Sample, Turn
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from ..run import Run
 
 T = TypeVar("T")
+
+#: Values of ``overlong`` in every adapter. ``drop`` of :meth:`swefarm.Sample.fit` is no value: ``mask`` already removes the reward.
+OVERLONG = ("mask", "keep")
 
 #: Sampling settings of a rollout, by the farm's names. A server reads missing settings from the model's generation_config.json.
 SAMPLING = (
@@ -82,6 +85,13 @@ def row_in(columns: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]]) ->
     return rows.get(str(name), str(name))
 
 
+def overlong_of(value: Any) -> str:
+    """Returns a value of OVERLONG. Raises ValueError for another value."""
+    if value not in OVERLONG:
+        raise ValueError(f"overlong: expected one of {', '.join(OVERLONG)}, got {value!r}; change it in the settings of the adapter")
+    return str(value)
+
+
 def sampling_of(params: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the settings of SAMPLING that are neither None nor an empty list. A ``top_k`` of 0 becomes -1: all tokens."""
     given = {name: params[name] for name in SAMPLING if params.get(name) not in (None, [])}
@@ -138,11 +148,9 @@ def in_own_loop(work: Coroutine[Any, Any, T]) -> T:
 def fitted(sample: Sample, max_prompt: int, max_response: int, overlong: str, token: int) -> Sample:
     """
     Returns the sample within the trainer's lengths. An empty prompt or response becomes ``token``. A sample without sampled tokens loses
-    its reward, because the reward would change the mean of its group and train nothing. Raises ValueError if ``overlong`` drops the sample.
+    its reward, because the reward would change the mean of its group and train nothing. Raises ValueError for an unknown ``overlong``.
     """
-    fit = sample.fit(max_prompt, max_response, overlong)
-    if fit is None:
-        raise ValueError(f"overlong: expected mask or keep, got {overlong!r}: this trainer takes a sample of every rollout")
+    fit = _fit(sample, max_prompt, max_response, overlong)
     if fit.judged and not fit.turns:
         fit = replace(fit, reward=None, failure=Failure("client", "no_tokens", "no sampled token to train on"))
     if not fit.response_ids:
@@ -152,8 +160,12 @@ def fitted(sample: Sample, max_prompt: int, max_response: int, overlong: str, to
 
 def fitted_group(samples: Sequence[Sample], max_prompt: int, max_response: int, overlong: str) -> tuple[list[Sample], list[Sample]]:
     """Returns the samples within the trainer's lengths, and those of them that are judged and have sampled tokens."""
-    fits = [sample.fit(max_prompt, max_response, overlong) or sample for sample in samples]
+    fits = [_fit(sample, max_prompt, max_response, overlong) for sample in samples]
     return fits, [fit for fit in fits if fit.judged and fit.turns]
+
+
+def _fit(sample: Sample, max_prompt: int, max_response: int, overlong: str) -> Sample:
+    return cast(Sample, sample.fit(max_prompt, max_response, overlong_of(overlong)))
 
 
 def turns_of(sample: Sample) -> "Iterator[tuple[list[int], list[int], list[float], Turn]]":

@@ -13,7 +13,7 @@ from typing import Any, Callable, Optional
 from ..run import Run
 from ..sample import Sample
 from ..shim import PolicyShim
-from .batch import SAMPLING, ends_token, fitted, is_overlong, row_in, rows_in, run_of_process, sampling_of
+from .batch import SAMPLING, ends_token, fitted, is_overlong, overlong_of, row_in, rows_in, run_of_process, sampling_of
 
 #: Keys of the farm's requests that vLLM's SamplingParams has too.
 PASSED = (
@@ -36,6 +36,7 @@ def executor(
     line; default: the gateway's dataset. ``host``: address of this node at which the farm's workers reach the policy. ``run``: name of the
     run; default: a name unique to this process. ``overlong``: ``mask`` or ``keep``. ``settings``: those of :meth:`swefarm.Farm.run`.
     """
+    overlong_of(overlong)
     from openrlhf.utils.agent import AgentExecutorBase  # type: ignore[import-not-found]
 
     class AgentExecutor(AgentExecutorBase):  # type: ignore[misc]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Un
 
 from ..farm import Farm
 from ..sample import Sample
-from .batch import fitted_group, is_overlong, row_in, rows_by_id, run_of, sampling_of, turns_of, why_unjudged
+from .batch import fitted_group, is_overlong, overlong_of, row_in, rows_by_id, run_of, sampling_of, turns_of, why_unjudged
 
 if TYPE_CHECKING:
     from ..run import Run
@@ -42,7 +42,7 @@ class FarmFlow:
     ) -> None:
         self.farm_run = run_of(source, "rllm", **settings)
         self.rows, self.policy_urls = rows_by_id(rows), policy_urls
-        self.max_prompt, self.max_response, self.overlong = max_prompt, max_response, overlong
+        self.max_prompt, self.max_response, self.overlong = max_prompt, max_response, overlong_of(overlong)
 
     async def arun(self, task: Any, config: Any) -> Any:
         """Returns rLLM's Episode. Raises FarmRefusal, ValueError, and OSError if rLLM's gateway does not answer."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Un
 from ..farm import Farm
 from ..sample import UNJUDGED, Sample
 from .baseline import group_advantages, is_judged
-from .batch import ends_token, fitted, is_overlong, row_in, rows_by_id, run_of, sampling_of
+from .batch import ends_token, fitted, is_overlong, overlong_of, row_in, rows_by_id, run_of, sampling_of
 
 if TYPE_CHECKING:
     from ..run import Run
@@ -46,7 +46,7 @@ class FarmGenerator:
         **settings: Any,
     ) -> None:
         self.run = run_of(source, "skyrl", **settings)
-        self.client, self.model, self.cache_salt, self.overlong = client, model, cache_salt, overlong
+        self.client, self.model, self.cache_salt, self.overlong = client, model, cache_salt, overlong_of(overlong)
         self.rows, self.policy_urls = rows_by_id(rows), policy_urls
         self.max_prompt, self.max_response = max_prompt, max_response
         self._token = ends_token(tokenizer)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence
 from ..farm import Farm
 from ..sample import Sample
 from .baseline import group_advantages
-from .batch import ends_token, fitted, is_overlong, row_in, sampling_of, why_unjudged
+from .batch import ends_token, fitted, is_overlong, overlong_of, row_in, sampling_of, why_unjudged
 
 if TYPE_CHECKING:
     from ..run import Run
@@ -37,6 +37,7 @@ async def generate(args: Any, sample: Any, sampling_params: Mapping[str, Any], e
     sample has the reward 0 and a mask of zeros, so the mean of its group needs :func:`post_process`. When slime ends a step early, the
     farm cancels the rollout and the sample is ABORTED.
     """
+    overlong = overlong_of(getattr(args, "swefarm_overlong", "mask"))
     status, run = type(sample).Status, _run(args)
     # Samples of an evaluation may have another length.
     longest = int(sampling_params.get("max_new_tokens") or args.rollout_max_response_len)
@@ -68,7 +69,7 @@ async def generate(args: Any, sample: Any, sampling_params: Mapping[str, Any], e
     finally:
         rollout.cancel()
     max_prompt = int(getattr(args, "swefarm_max_prompt", None) or 32_768)
-    one = fitted(played, max_prompt, longest, getattr(args, "swefarm_overlong", "mask"), ends_token(None))
+    one = fitted(played, max_prompt, longest, overlong, ends_token(None))
     sample.tokens = [*one.prompt_ids, *one.response_ids]
     sample.response_length = len(one.response_ids)
     sample.response = f"[rollout {one.rollout_id}: {one.exit_status or why_unjudged(one)}]"

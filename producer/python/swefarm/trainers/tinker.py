@@ -19,7 +19,7 @@ from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset, RolloutError, T
 from ..farm import Farm
 from ..sample import Sample
 from ..shim import PolicyShim
-from .batch import fitted_group, is_overlong, rows_by_id, run_of, turns_of, why_unjudged
+from .batch import fitted_group, is_overlong, overlong_of, rows_by_id, run_of, turns_of, why_unjudged
 
 if TYPE_CHECKING:
     from ..run import Run
@@ -83,7 +83,7 @@ class FarmStrategy(RolloutStrategy):
         **settings: Any,
     ) -> None:
         self.run = run_of(source, "tinker", **settings)
-        self.max_prompt, self.max_response, self.overlong = max_prompt, max_response, overlong
+        self.max_prompt, self.max_response, self.overlong = max_prompt, max_response, overlong_of(overlong)
         self._policies: dict[str, Any] = {}
         self.shim = PolicyShim(self._generate, tokenizer, host=host, port=port, max_model_len=max_prompt + max_response)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Op
 
 from ..farm import Farm
 from ..sample import Sample, judged_advantages
-from .batch import ends_token, fitted, is_overlong, play, row_in, rows_by_id, run_of, sampling_of, versions_of, why_unjudged
+from .batch import ends_token, fitted, is_overlong, overlong_of, play, row_in, rows_by_id, run_of, sampling_of, versions_of, why_unjudged
 
 if TYPE_CHECKING:
     from ..run import Run
@@ -51,6 +51,7 @@ def rollout_func(
     ``source`` is a farm. An unjudged sample has the reward None and a mask of zeros. The function returns when every rollout has ended, so
     no rollout runs when TRL sends weights.
     """
+    overlong_of(overlong)
     run = run_of(source, "trl", **settings)
     by_id = rows_by_id(rows)
     calls: dict[tuple[str, int], int] = {}

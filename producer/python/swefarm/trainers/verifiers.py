@@ -15,7 +15,7 @@ from verifiers.v1.configs.client import resolve_headers  # type: ignore[import-n
 from verifiers.v1.harnesses.null.harness import NullHarnessConfig  # type: ignore[import-not-found]
 
 from ..sample import Sample
-from .batch import fitted, is_overlong, rows_in, run_of_process, sampling_of, turns_of, why_unjudged
+from .batch import fitted, is_overlong, overlong_of, rows_in, run_of_process, sampling_of, turns_of, why_unjudged
 
 
 class FarmData(vf.TaskData):
@@ -62,6 +62,7 @@ class FarmEnv(vf.Env[FarmEnvConfig]):
 
     def __init__(self, config: FarmEnvConfig) -> None:
         super().__init__(config)
+        overlong_of(config.overlong)
         self.farm_run = run_of_process("verifiers", config.run or None, json.dumps(config.settings))
 
     async def run(self, task: vf.Task, agents: vf.Agents) -> None:

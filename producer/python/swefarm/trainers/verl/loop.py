@@ -11,9 +11,8 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 
 from swefarm.farm import Farm
 from swefarm.sample import UNJUDGED, Failure, Sample, Segment
-from swefarm.trainers.batch import ends_token, fitted, is_overlong, run_of, sampling_of, versions_of, why_unjudged
+from swefarm.trainers.batch import ends_token, fitted, is_overlong, overlong_of, run_of, sampling_of, versions_of, why_unjudged
 from swefarm.trainers.verl.row import (
-    OVERLONG,
     UNJUDGED_AS,
     drops_unjudged,
     instance_of,
@@ -62,9 +61,9 @@ class SwefarmLoop(AgentLoopBase):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        for name, value, known in (("overlong", overlong, OVERLONG), ("unjudged", unjudged, UNJUDGED_AS)):
-            if value not in known:
-                raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}; change it in the agent loop's YAML")
+        self.overlong = overlong_of(overlong)
+        if unjudged not in UNJUDGED_AS:
+            raise ValueError(f"unjudged: expected one of {', '.join(UNJUDGED_AS)}, got {unjudged!r}; change it in the agent loop's YAML")
         problem = line_problem(lines, self.config)
         if problem is not None:
             raise ValueError(problem)
@@ -72,7 +71,6 @@ class SwefarmLoop(AgentLoopBase):
         self.policy_base_url = [policy_base_url] if isinstance(policy_base_url, str) else policy_base_url
         self.model = model
         self.rollout_s = rollout_s
-        self.overlong = overlong
         self.score_parts = list(score_parts)
         farm = Farm(farm_url, token_env=token_env)
         key = f"{farm.url} {farm.token} {lines} {run}"

@@ -10,8 +10,6 @@ from swefarm.trainers.verl.session import plain
 
 #: Sampling keys that verl takes from ``val_kwargs`` in validation.
 VALIDATED = ("temperature", "top_p", "top_k")
-#: Values of ``overlong``: handling of a sample that is longer than the trainer's limit.
-OVERLONG = ("mask", "keep")
 #: Values of ``unjudged``: handling of a sample that the farm did not judge.
 UNJUDGED_AS = ("auto", "mask", "drop")
 
