@@ -271,7 +271,7 @@ export { authorizationAt, keyAt, originOf, originsOf, type PolicyKey } from './s
 export { Secret } from './security/secret.ts';
 export { type Ending, onAbort, untilAborted, waitAtMost, whenAborted } from './waiting/abort.ts';
 export { poll } from './waiting/poll.ts';
-export { exponentialBackoff, linearBackoff, retry } from './waiting/retry.ts';
+export { exponentialBackoff, linearBackoff, retry, startPatience } from './waiting/retry.ts';
 export { createSemaphore, type Semaphore } from './waiting/semaphore.ts';
 export { createLazy, createSingleFlight, type Lazy, type SingleFlight } from './waiting/singleflight.ts';
 export { sleep, sleepAtMost } from './waiting/sleep.ts';

@@ -48,6 +48,10 @@ slurm      | slurmd -V                                | slurmd
 slurm      | type -P sbatch squeue scancel sinfo      | slurm-client
 slurm      | munged --version                         | munge
 slurm      | python3 --version                        | python3
+registry   | docker-registry --version                | docker-registry
+registry   | skopeo --version                         | skopeo
+registry   | perl --version                           | perl
+registry   | curl --version                           | curl
 chromium   | chromium --version                       | chromium fonts-dejavu-core
 faketime   | faketime --version                       | faketime
 golang     | /usr/lib/go/bin/go version               | golang-go

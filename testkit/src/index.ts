@@ -13,11 +13,13 @@ export { smithMirror } from './families/smith.ts';
 export { startFaultProxy } from './faultproxy.ts';
 export { importTree } from './images/import.ts';
 export { minimalImage } from './images/minimal.ts';
+export { type Push, pushImage } from './images/push.ts';
 export { buildSif } from './images/sif.ts';
 export { prepareSubject, type Subject } from './images/subject.ts';
 export { makeCertificates } from './launchers/certificates.ts';
 export { shiftedClock } from './launchers/clock.ts';
 export { gatewayUrl, runCommand, type Started, startCommand, words } from './launchers/commands.ts';
+export { noDistribution, startDistribution } from './launchers/distribution.ts';
 export { ensureDocker } from './launchers/docker.ts';
 export { type PodmanEngine, startPodman } from './launchers/podman.ts';
 export { startRedis, type TestRedis } from './launchers/redis.ts';
@@ -32,6 +34,7 @@ export { conversation, loadScript, running, type ScriptInput, type TurnInput } f
 export { type ScriptedPolicy, type ScriptedPolicyOptions, startScriptedPolicy } from './policy/server.ts';
 export { loadTokenizer, type Tokenizer } from './policy/tokenizer.ts';
 export { startRegistry } from './registry.ts';
+export { type RegistryProxy, startRegistryProxy } from './registryproxy.ts';
 export { commitTree, writeTree } from './repository.ts';
 export {
   bareArtifact,

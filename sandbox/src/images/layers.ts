@@ -9,6 +9,7 @@ import { createGunzip, createZstdDecompress } from 'node:zlib';
 import tar from 'tar-stream';
 import { z } from 'zod';
 import { type ImageConfig, readConfig } from './config.ts';
+import { Configuration, type Descriptor, forThisMachine, Index, Manifest, sha256 } from './manifest.ts';
 
 export type LayeredImage = {
   /** Digest of the configuration, which is the engines' image id. */
@@ -18,19 +19,7 @@ export type LayeredImage = {
   layers: (() => Promise<Readable>)[];
 };
 
-const Manifest = z.array(z.object({ Config: z.string(), Layers: z.array(z.string()) }));
-const Descriptor = z.object({
-  mediaType: z.string().optional(),
-  digest: z.string().regex(/^sha256:[0-9a-f]{64}$/),
-  platform: z.object({ os: z.string(), architecture: z.string() }).optional(),
-  annotations: z.record(z.string(), z.string()).optional(),
-});
-type Descriptor = z.infer<typeof Descriptor>;
-const Index = z.object({ manifests: z.array(Descriptor) });
-const OciManifest = z.object({ config: Descriptor, layers: z.array(Descriptor) });
-const Configuration = z.object({ config: z.unknown() });
-
-const sha256 = (bytes: Buffer): string => `sha256:${hash('sha256', bytes)}`;
+const DockerManifest = z.array(z.object({ Config: z.string(), Layers: z.array(z.string()) }));
 
 /** Decompresses a stream according to its first bytes, because names and media types can be wrong. */
 export async function unpacked(source: Readable): Promise<Readable> {
@@ -49,6 +38,15 @@ export async function unpacked(source: Readable): Promise<Readable> {
   return source.pipe(decoder);
 }
 
+/** Opens a layer in a file, decompressed. The stream fails at its end if the decompressed layer has another digest. */
+export async function openLayer(path: string, diffId: string): Promise<Readable> {
+  const source = await unpacked(createReadStream(path));
+  const checked = verifying(diffId);
+  source.once('error', (error) => checked.destroy(error));
+  return source.pipe(checked);
+}
+
+/** Returns a stream that passes its input, and fails at the end if the input has another digest. */
 function verifying(digest: string): Transform {
   const hash = createHash('sha256');
   return new Transform({
@@ -86,7 +84,7 @@ export async function readDockerArchive(path: string, spool: string): Promise<La
   const find = (name: string): string => pathOf(links.get(name) ?? name);
   if (!existsSync(pathOf('manifest.json')))
     throw new Error(`${path} has no manifest.json: it is no docker-archive`);
-  const manifest = Manifest.parse(JSON.parse(readFileSync(pathOf('manifest.json'), 'utf8')))[0];
+  const manifest = DockerManifest.parse(JSON.parse(readFileSync(pathOf('manifest.json'), 'utf8')))[0];
   if (!manifest) throw new Error(`${path} contains no image`);
   const config = readFileSync(find(manifest.Config));
   return {
@@ -119,7 +117,7 @@ export function readOciLayout(path: string, ref: string | null): LayeredImage {
       manifests = nested.data.manifests;
       continue;
     }
-    const manifest = OciManifest.parse(document);
+    const manifest = Manifest.parse(document);
     return {
       digest: manifest.config.digest,
       config: readConfig(Configuration.parse(json(manifest.config)).config),
@@ -132,11 +130,4 @@ export function readOciLayout(path: string, ref: string | null): LayeredImage {
     };
   }
   throw new Error(`${path}: index within index within index`);
-}
-
-function forThisMachine(manifests: readonly Descriptor[]): Descriptor | undefined {
-  const architecture = process.arch === 'x64' ? 'amd64' : process.arch;
-  return manifests.find(
-    ({ platform }) => !platform || (platform.os === 'linux' && platform.architecture === architecture),
-  );
 }

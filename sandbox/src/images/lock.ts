@@ -1,9 +1,10 @@
 /**
- * A lock between processes of one node: a file that names its owner and is created in one step. Another process takes the lock if the
- * owner died or has not renewed it. The owner may be in another process namespace.
+ * A lock between processes, also of several nodes with a shared file system: a file that names its owner and is created in one step.
+ * Another process takes the lock if the owner died or has not renewed it. The owner may be on another node or in another process
+ * namespace.
  */
 import { link, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises';
-import { isProcessAlive, newId, ownStartMark, sleep } from '@swefarm/shared';
+import { bootId, isProcessAlive, newId, ownStartMark, sleep } from '@swefarm/shared';
 import { z } from 'zod';
 import { readJsonFile } from './jsonfile.ts';
 
@@ -11,12 +12,13 @@ const RENEW_MS = 2_000;
 const STALE_MS = 30_000;
 const POLL_MS = 100;
 
-const Owner = z.object({ pid: z.number(), pid_started: z.string() });
+const Owner = z.object({ pid: z.number(), pid_started: z.string(), boot_id: z.string().optional() });
+const BOOT_ID = bootId();
 
 /** Runs `work` under the lock. Rejects with the signal's reason when aborted while waiting. */
 export async function withLock<T>(path: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   const mine = `${path}.${newId()}`;
-  await writeFile(mine, JSON.stringify({ pid: process.pid, pid_started: ownStartMark() }));
+  await writeFile(mine, JSON.stringify({ pid: process.pid, pid_started: ownStartMark(), boot_id: BOOT_ID }));
   try {
     while (!(await taken(mine, path))) {
       await dropStale(path);
@@ -55,8 +57,9 @@ async function dropStale(path: string): Promise<void> {
   try {
     const [owner, { mtimeMs }] = await Promise.all([readJsonFile(path, Owner), stat(path)]);
     const silent = Date.now() - mtimeMs;
-    // `alive` is null for a process in another namespace, which is judged only by its last renewal.
-    const alive = owner === null ? null : isProcessAlive(owner);
+    // `alive` is null for a process of another node or namespace, which is judged only by its last renewal.
+    const isElsewhere = owner?.boot_id !== undefined && owner.boot_id !== BOOT_ID;
+    const alive = owner === null || isElsewhere ? null : isProcessAlive(owner);
     // While the lock is renewed, a dead pid is no proof: the owner may be in another container on this node.
     if (silent < STALE_MS && (alive !== false || silent < 3 * RENEW_MS)) return;
     const doomed = `${path}.${newId()}`;

@@ -27,13 +27,22 @@ const ImageRecord = z.object({
   unpack_seconds: z.number(),
   /** Until the files of an image are synced to the disk, the image counts as complete only within the boot that unpacked it. */
   boot_id: z.string(),
+  /** True: the lower layers that several images share, which no container uses alone. */
+  shared: z.boolean().optional(),
 });
 const NameRecord = z.object({ name: z.string(), digest: z.string() });
 type ImageRecord = z.infer<typeof ImageRecord>;
 export type StoredImage = { digest: string; tree: string; config: ImageConfig };
 
 /** Result of an unpacking. The files are in the folder `tree` of the partial image. */
-export type Unpacked = { digest: string; config: ImageConfig; bytes: number };
+export type Unpacked = {
+  digest: string;
+  config: ImageConfig;
+  /** Bytes of files that the image does not share with other images of the store. */
+  bytes: number;
+  /** See `ImageRecord.shared`. */
+  shared?: boolean;
+};
 export type Unpack = (partial: string) => Promise<Unpacked>;
 
 export type ImageStore = Awaited<ReturnType<typeof openImageStore>>;
@@ -82,7 +91,8 @@ export async function openImageStore(imagesDir: string) {
     },
     async usage(): Promise<{ count: number; bytes: number }> {
       const records = await recordsOf(root);
-      return { count: records.length, bytes: records.reduce((sum, { size_bytes }) => sum + size_bytes, 0) };
+      const count = records.filter(({ shared }) => !shared).length;
+      return { count, bytes: records.reduce((sum, { size_bytes }) => sum + size_bytes, 0) };
     },
     /** Returns the removable images, without trees that take no space (the host's own tree). */
     async list() {
@@ -146,7 +156,7 @@ async function unpackInto(root: string, unpack: Unpack): Promise<StoredImage> {
   const startedAt = Date.now();
   try {
     await mkdir(join(partial, 'tree'), { recursive: true, mode: 0o755 });
-    const { digest, config, bytes } = await unpack(partial);
+    const { digest, config, bytes, shared } = await unpack(partial);
     const record: ImageRecord = {
       digest,
       config,
@@ -154,6 +164,7 @@ async function unpackInto(root: string, unpack: Unpack): Promise<StoredImage> {
       unpacked_at: new Date().toISOString(),
       unpack_seconds: (Date.now() - startedAt) / 1000,
       boot_id: BOOT_ID,
+      ...(shared ? { shared } : {}),
     };
     await writeFile(join(partial, 'image.json'), JSON.stringify(record));
     await writeFile(join(partial, 'used'), '');

@@ -110,6 +110,8 @@ async function openSetup(
     await Promise.all([...containers.values()].map((container) => container[Symbol.asyncDispose]()));
   });
   return {
+    /** Resources that are released with the runtime. */
+    opened,
     scratchDir,
     folder,
     root: process.getuid?.() === 0,

@@ -1,5 +1,6 @@
 import { engineSocket, imageSettings } from '../engine/settings.ts';
 import type { RuntimeEntry } from '../entry.ts';
+import { registrySettings } from '../registry/settings.ts';
 
 export const rootfs: RuntimeEntry = {
   isAutomatic: () => true,
@@ -10,6 +11,7 @@ export const rootfs: RuntimeEntry = {
       scratchDir: config.scratch_dir,
       dockerSocket: engineSocket(config, 'docker'),
       images: imageSettings(config, 'docker'),
+      registry: registrySettings(config),
       log,
     });
   },

@@ -1,6 +1,7 @@
 /**
  * Forms of image names in the rootfs runtime:
- *   NAME[:TAG]                 in the node's store, else exported from an engine, which pulls a missing image
+ *   NAME[:TAG|@DIGEST]         in the node's store, else exported from an engine, which pulls a missing image; without an engine fetched
+ *                              from the registry
  *   docker-archive:/FILE       a file of `docker save`, plain or compressed
  *   oci:/DIR[:REF]             an OCI layout
  *   dir:/DIR                   a root file system, used in place and never written; DIR must not change while in use
@@ -23,9 +24,11 @@ import { configBeside, EMPTY_CONFIG, type ImageConfig } from '../images/config.t
 import { withTag } from '../images/names.ts';
 import type { ImageStore, StoredImage, Unpack } from '../images/store.ts';
 import { requireMountable } from '../namespaces/mounts.ts';
+import type { RegistrySource } from '../registry/source.ts';
 import type { ReadyImage } from '../runtime.ts';
 import type { ImageExporter } from './export.ts';
 import { hostTree } from './hosttree.ts';
+import { unpackLayered } from './layered.ts';
 import { unpackApart } from './unpack.ts';
 
 export type RootImage = {
@@ -38,6 +41,7 @@ export type RootImage = {
 export type RootImageDeps = {
   store: ImageStore;
   engine: ImageExporter | null;
+  registry: RegistrySource;
   /** Called with each new tree before the image becomes visible. A rejection fails the unpacking. */
   prepare(image: RootImage): Promise<void>;
 };
@@ -118,14 +122,22 @@ export class RootImages {
       return this.#readyFrom(name, present);
     }
     const image = inspected ?? (await engine?.pull(name)) ?? null;
-    if (!image || !engine) {
-      const problem = engine ? 'no engine answers' : 'no engine is configured';
-      throw new RolloutFailure(
-        'image_not_found',
-        `image ${name} is not in the store ${store.root} and ${problem}`,
-      );
-    }
-    return await this.#unpack(name, image.digest, tagged, (partial) => engine.export(name, image, partial));
+    if (image && engine)
+      return await this.#unpack(name, image.digest, tagged, (partial) => engine.export(name, image, partial));
+    return await this.#fromRegistry(name, tagged);
+  }
+
+  async #fromRegistry(name: string, storeName: string): Promise<ReadyImage> {
+    const { store, registry, prepare } = this.#deps;
+    const stored = await registry.open(name, (image) =>
+      store.ensure(image.digest, async (partial) => {
+        const done = await unpackLayered(this.#deps, image, partial);
+        await prepare({ config: done.config, lowers: [join(partial, 'tree')], folders: [] });
+        return done;
+      }),
+    );
+    await store.name(storeName, stored.digest);
+    return { ...this.#readyFrom(name, stored), pulled: true };
   }
 
   /** Makes a folder ready, which is used in place. @param hostBelow whether the host's system is the layer below the folder */

@@ -2,7 +2,7 @@
  * The rootfs runtime: an unpacked image below an overlay, in namespaces that bubblewrap makes. The runtime needs no daemon, and no root
  * if user namespaces are allowed. images.ts describes names of images, docs/rootfs.md the isolation.
  */
-
+import { join } from 'node:path';
 import { RolloutFailure } from '@swefarm/shared';
 import type { ImageSettings } from '../engine/settings.ts';
 import { EMPTY_CONFIG } from '../images/config.ts';
@@ -14,13 +14,15 @@ import { INTERNAL_SPEC } from '../internal.ts';
 import { isInUserNamespace } from '../namespaces/host.ts';
 import { imagesInUse, openRuntime, type RuntimeSetup, type SetupOptions } from '../namespaces/setup.ts';
 import { checkRuntime, type Trial } from '../namespaces/trial.ts';
+import type { RegistrySettings } from '../registry/settings.ts';
+import { RegistrySource } from '../registry/source.ts';
 import { run } from '../run.ts';
 import type { Runtime, RuntimeCheck } from '../runtime.ts';
 import type { Host } from './arguments.ts';
 import { ImageExporter } from './export.ts';
 import { refreshIndex } from './gitindex.ts';
 import { hostTree } from './hosttree.ts';
-import { RootImages } from './images.ts';
+import { type RootImage, RootImages } from './images.ts';
 import { startRootfs } from './start.ts';
 
 export type RootfsRuntimeOptions = SetupOptions & {
@@ -28,7 +30,11 @@ export type RootfsRuntimeOptions = SetupOptions & {
   dockerSocket?: string | null;
   /** How the engine pulls images, and when images are evicted; default: two pulls at once, no mirrors, no evictions. */
   images?: ImageSettings;
+  /** How images are fetched without an engine; default: public authorities, and no folder for all nodes. */
+  registry?: RegistrySettings;
 };
+
+const PUBLIC: RegistrySettings = { ca: null, plainHttp: [], blobsDir: null };
 
 /** Throws UsageError for folders that cannot be used; `check` reports whether sandboxes start. */
 export const rootfsRuntime = (options: RootfsRuntimeOptions): Promise<Runtime> =>
@@ -40,7 +46,14 @@ export const rootfsRuntime = (options: RootfsRuntimeOptions): Promise<Runtime> =
       bwrap: programs.paths.bwrap ?? '/usr/bin/bwrap',
     };
     const engine = engineOf(options);
-    const images = new RootImages({ store, engine, prepare: (image) => refreshIndex(setup, host, image) });
+    const registry = new RegistrySource({
+      ...(options.registry ?? PUBLIC),
+      fetch: createFetch(options.images),
+      folder: join(store.root, 'blobs'),
+    });
+    setup.opened.use(registry);
+    const prepare = (image: RootImage): Promise<void> => refreshIndex(setup, host, image);
+    const images = new RootImages({ store, engine, registry, prepare });
     const settings = options.images;
     return {
       placesByImage: true,
@@ -61,6 +74,7 @@ export const rootfsRuntime = (options: RootfsRuntimeOptions): Promise<Runtime> =
         ? {
             evictImages: async () =>
               (await evictUnpacked(store, imagesInUse(setup), settings)) +
+              (await registry.evict(settings)) +
               ((await engine?.evict(settings)) ?? 0),
           }
         : {}),

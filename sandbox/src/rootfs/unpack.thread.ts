@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { errorMessage } from '@swefarm/shared';
 import { openEngine } from '../engine/client.ts';
-import { readDockerArchive, readOciLayout } from '../images/layers.ts';
+import { openLayer, readDockerArchive, readOciLayout } from '../images/layers.ts';
 import type { Unpacked } from '../images/store.ts';
 import { TreeWriter } from '../images/tree.ts';
 import type { UnpackReply, UnpackTask } from './unpack.ts';
@@ -18,6 +18,10 @@ async function unpack({ source, partial }: UnpackTask): Promise<Unpacked> {
     const container = openEngine(source.socketPath).getContainer(source.container);
     // The stream is read directly: a wrapper would lose buffered data when the connection closes.
     await writer.layer((await container.export()) as Readable);
+    return { ...source.known, bytes: writer.bytes };
+  }
+  if (source.kind === 'layers') {
+    for (const { path, diffId } of source.layers) await writer.layer(await openLayer(path, diffId));
     return { ...source.known, bytes: writer.bytes };
   }
   const spool = join(partial, 'spool');

@@ -7,10 +7,15 @@ import { fileURLToPath } from 'node:url';
 import { untilAborted } from '@swefarm/shared';
 import type { Unpacked } from '../images/store.ts';
 
+/** `diffId`: digest of the uncompressed layer, which is checked. */
+export type LayerFile = { path: string; diffId: string };
+
 export type UnpackTask = {
   source:
     | { kind: 'docker-archive'; path: string }
     | { kind: 'oci'; path: string; ref: string | null }
+    /** Layers in files, applied to the existing tree, the lowest first; digest and configuration are known. */
+    | { kind: 'layers'; layers: LayerFile[]; known: Pick<Unpacked, 'digest' | 'config'> }
     /** A container of the image, exported by its engine; digest and configuration are known. */
     | { kind: 'export'; socketPath: string; container: string; known: Pick<Unpacked, 'digest' | 'config'> };
   /** Folder of the partial image. The tree is written to `tree`; all other files are removed at the end. */

@@ -58,6 +58,15 @@ export const WORKER_KEYS = {
   image_pulls: count(3, 'Images that a worker pulls at once.'),
   image_mirrors: list('Mirrors to try first, separated by commas: docker.io/=mirror.example/hub/.'),
   registry_auth: list('Files with credentials of registries as docker login writes them, read at each pull.'),
+  registry_ca: optional(
+    form.path,
+    'File in PEM of an authority for registries, beside the public ones (rootfs, convert).',
+  ),
+  registry_http: list('Registries without TLS (host:port), separated by commas; loopback needs no entry.'),
+  image_blobs_dir: optional(
+    form.path,
+    'Folder on a shared file system that stores layers of registries for all nodes; absent: each node fetches.',
+  ),
   image_disk_watermark: plain(
     form.share,
     0.85,

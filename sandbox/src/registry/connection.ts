@@ -1,0 +1,113 @@
+/** Sends requests to registries over HTTPS. Plain HTTP is for this machine, and for registries that a setting names. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { isIP } from 'node:net';
+import { rootCertificates } from 'node:tls';
+import { errorMessage, UsageError } from '@swefarm/shared';
+import type { Dispatcher } from 'undici';
+import { codeOf } from './errors.ts';
+
+// compile/pieces.mjs removes this line, so that the bundler sees the packages.
+const require = createRequire(import.meta.url);
+
+const CONNECT_TIMEOUT_MS = 30_000;
+/** Time without an answer, or without a byte of a body, after which a request has failed. */
+const SILENCE_MS = 60_000;
+const MOST_REDIRECTS = 5;
+
+export type ConnectionSettings = {
+  /** File in PEM of an authority that signs certificates of registries, beside the public ones; null: none. */
+  ca: string | null;
+  /** Registries (`host` or `host:port`) without TLS. */
+  plainHttp: readonly string[];
+};
+
+export type Answer = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
+export type Send = { method?: 'GET' | 'POST'; headers: Record<string, string>; body?: string };
+
+export type Connections = ReturnType<typeof openConnections>;
+
+/**
+ * Opens a pool of connections, which honours `HTTPS_PROXY` and `NO_PROXY`. Throws UsageError if the file of the authority cannot be
+ * read. undici is loaded here, because many workers pull nothing.
+ */
+export function openConnections({ ca, plainHttp }: ConnectionSettings) {
+  const { EnvHttpProxyAgent, request } = require('undici') as typeof import('undici');
+  const tls = ca === null ? {} : { ca: [...rootCertificates, readAuthority(ca)] };
+  const dispatcher = new EnvHttpProxyAgent({
+    headersTimeout: SILENCE_MS,
+    bodyTimeout: SILENCE_MS,
+    connect: { ...tls, timeout: CONNECT_TIMEOUT_MS },
+    requestTls: tls,
+  });
+  const origins = new Map<string, Promise<string>>();
+
+  const findOrigin = async (registry: string, signal: AbortSignal): Promise<string> => {
+    if (plainHttp.includes(registry)) return `http://${registry}`;
+    if (!isLoopback(registry)) return `https://${registry}`;
+    try {
+      const { body } = await request(`https://${registry}/v2/`, { dispatcher, signal });
+      await body.dump();
+    } catch (error) {
+      // A registry of this machine that does not speak TLS.
+      if (/^(EPROTO|ERR_SSL_.*|UND_ERR_SOCKET|ECONNRESET)$/.test(codeOf(error))) return `http://${registry}`;
+      throw error;
+    }
+    return `https://${registry}`;
+  };
+
+  return {
+    /** Returns scheme and address of a registry. */
+    origin(registry: string, signal: AbortSignal): Promise<string> {
+      const known = origins.get(registry);
+      if (known) return known;
+      const found = findOrigin(registry, signal);
+      origins.set(registry, found);
+      found.catch(() => origins.delete(registry));
+      return found;
+    },
+    /** Sends a request and follows redirects. Another server does not receive the header `authorization`. */
+    async send(url: string, { method = 'GET', headers, body }: Send, signal: AbortSignal): Promise<Answer> {
+      let at = new URL(url);
+      let sent = headers;
+      for (let redirects = 0; ; redirects++) {
+        const options = {
+          dispatcher,
+          method,
+          headers: sent,
+          signal,
+          ...(body === undefined ? {} : { body }),
+        };
+        const answer = await request(at, options);
+        const { location } = answer.headers;
+        if (![301, 302, 303, 307, 308].includes(answer.statusCode) || typeof location !== 'string')
+          return answer;
+        await answer.body.dump();
+        if (redirects === MOST_REDIRECTS)
+          throw new Error(`${url} redirects more than ${MOST_REDIRECTS} times`);
+        const next = new URL(location, at);
+        if (at.protocol === 'https:' && next.protocol !== 'https:')
+          throw new Error(`${at.origin} redirects to ${next.origin}, which has no TLS`);
+        if (next.origin !== at.origin)
+          sent = Object.fromEntries(Object.entries(sent).filter(([name]) => name !== 'authorization'));
+        at = next;
+      }
+    },
+    [Symbol.asyncDispose]: () => dispatcher.destroy(),
+  };
+}
+
+function readAuthority(path: string): string {
+  try {
+    const text = readFileSync(path, 'utf8');
+    if (text.includes('-----BEGIN CERTIFICATE-----')) return text;
+    throw new Error('it has no certificate in PEM');
+  } catch (error) {
+    throw new UsageError(`registry_ca: ${path} cannot be used: ${errorMessage(error)}`);
+  }
+}
+
+function isLoopback(registry: string): boolean {
+  const host = registry.replace(/:\d+$/, '').replace(/^\[|\]$/g, '');
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+}
