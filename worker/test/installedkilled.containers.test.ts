@@ -1,29 +1,11 @@
 /** The worker of an agent that comes as a program is killed or drained: another worker ends the rollout once, and nothing is left. */
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { newId } from '@swefarm/shared';
-import { startCommand } from '@swefarm/testkit';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { answered, call, openTrial, useMachine } from './installedscene.ts';
-import { redisUrl } from './maintenance/farm.ts';
+import { workerStarter } from './killedworkers.ts';
 import { RUNTIMES } from './matrix/runtimes.ts';
-import type { Machine } from './matrix/scene.ts';
 
 vi.setConfig({ testTimeout: 400_000, hookTimeout: 240_000 });
-
-/** Returns a function that starts a worker process, which can run one rollout. */
-function workers(opened: Machine, name: string, prefix: string) {
-  const scratch = join(opened.folder, `scratch-${newId()}`);
-  return () => {
-    const worker = startCommand('swefarm-worker', ['run', '--runtime', name, '--concurrency', '1'], {
-      ...{ SWEFARM_REDIS_URL: redisUrl(), SWEFARM_REDIS_PREFIX: prefix, SWEFARM_SCRATCH_DIR: scratch },
-      ...{ SWEFARM_STATE_DIR: join(opened.folder, 'state'), SWEFARM_REDIS_DURABILITY: 'best_effort' },
-      ...{ SWEFARM_AGENTS_DIR: join(opened.folder, 'agents') },
-    });
-    onTestFinished(() => worker.kill('SIGKILL'));
-    return worker;
-  };
-}
 
 const MACHINES = RUNTIMES.map((name) => ({ name, machine: useMachine(name) }));
 
@@ -35,7 +17,7 @@ test.each(MACHINES)(
     await farm.runs.create(run, [instance], []);
     const ids = await farm.groups.rollouts(run.run_id);
     await farm.jobs.enqueue(run, ids);
-    const startWorker = workers(opened, name, prefix);
+    const { start: startWorker } = workerStarter(opened, name, prefix);
     const first = startWorker();
     // Fast polling, because the delivery follows the answer within milliseconds.
     while (answered(server) < 2) await sleep(2);
@@ -67,7 +49,7 @@ test.each(MACHINES)(
     await farm.jobs.enqueue(run, ids);
     const left = async () =>
       (await opened.runtime.listOwned()).filter(({ owner }) => owner.rollout_id === ids[0]);
-    const worker = workers(opened, name, prefix)();
+    const worker = workerStarter(opened, name, prefix).start();
     await expect.poll(() => answered(server), { timeout: 120_000 }).toBeGreaterThan(2);
     // The workers on rootfs have a folder of their own, which this runtime does not list.
     if (name === 'docker') expect(await left()).not.toEqual([]);
