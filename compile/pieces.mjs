@@ -17,7 +17,7 @@ const THREAD = /(^|[./])thread\.ts$/;
 /** Line of sources that load a package with `require` at its first use. It is removed, so that esbuild resolves the calls of `require`. */
 const REQUIRE = 'const require = createRequire(import.meta.url);';
 /** Expression by which a source starts a thread. It names the source of the thread; the compiled expression names the piece. */
-const STARTED = /new URL\('\.\/((?:\w+\.)?thread)\.ts', import\.meta\.url\)/g;
+export const STARTED = /new URL\('\.\/((?:\w+\.)?thread)\.ts', import\.meta\.url\)/g;
 
 /** Returns the paths of all files of the package `name`, relative to the root, without folders of tests, caches and dependencies. */
 export async function sourcesOf(name) {
@@ -25,7 +25,7 @@ export async function sourcesOf(name) {
   return entries
     .filter((entry) => entry.isFile())
     .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)))
-    .filter((path) => !/(^|\/)(node_modules|test|fixtures|\.turbo|__pycache__)\//.test(path));
+    .filter((path) => !/(^|\/)(node_modules|test|fixtures|__snapshots__|\.turbo|__pycache__)\//.test(path));
 }
 
 /** Files with the exports of each package; the producer has none. */

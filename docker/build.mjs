@@ -6,10 +6,11 @@
 //   --out DIR      also writes DIR/worker.tar and DIR/gateway.tar, for nodes without a registry
 // Prints one JSON line for each image. Exit codes: 0 success; 2 wrong usage; 12 no engine is usable, or a build failed.
 import { execFile, spawn } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
+import { billOfMaterials, originOf } from '../compile/origin.mjs';
 import { rewriteArchive } from './archive.mjs';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -61,39 +62,6 @@ async function engineOf(asked) {
     }
   }
   throw new Failure(`no engine can build: ${problems.join('; ')}`);
-}
-
-/** Returns the labels of the images and their time: SOURCE_DATE_EPOCH, else the time of the commit. */
-async function originOf() {
-  const git = async (...args) =>
-    (await run('git', ['-C', ROOT, ...args]).catch(() => ({ stdout: '' }))).stdout.trim();
-  // biome-ignore lint/suspicious/noUndeclaredEnvVars: the usual name for the time of a build, and no task of Turborepo
-  const seconds = Number(process.env.SOURCE_DATE_EPOCH || (await git('log', '-1', '--format=%ct')) || 0);
-  const dirty = (await git('status', '--porcelain', '--untracked-files=no')) === '' ? '' : '-dirty';
-  const { version, repository } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
-  const remote = (await git('config', '--get', 'remote.origin.url')).replace(/\/\/[^@/]*@/, '//');
-  const source = repository?.url ?? (/^https:/.test(remote) ? remote : 'unknown');
-  return { seconds, version, revision: `${(await git('rev-parse', 'HEAD')) || 'unknown'}${dirty}`, source };
-}
-
-/** Returns the production packages of the lockfile as CycloneDX. The serial number is removed, because it differs between builds. */
-async function billOfMaterials({ seconds }) {
-  const args = [
-    'sbom',
-    '--sbom-format',
-    'cyclonedx',
-    '--omit',
-    'dev',
-    '--package-lock-only',
-    '--workspaces',
-    '--include-workspace-root',
-  ];
-  const { stdout } = await run('npm', args, { cwd: ROOT, maxBuffer: 1 << 28 });
-  const { serialNumber: _number, ...bill } = JSON.parse(stdout);
-  // By default, npm uses the name of the folder.
-  bill.metadata.component.name = 'swefarm';
-  bill.metadata.timestamp = new Date(seconds * 1000).toISOString();
-  return `${JSON.stringify(bill, null, 1)}\n`;
 }
 
 async function makeContext(folder, bundle, origin) {

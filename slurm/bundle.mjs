@@ -4,40 +4,11 @@
 import { createHash } from 'node:crypto';
 import { chmod, cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { dirname, join, relative, resolve, sep } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { compile, PACKAGES, ROOT, sourcesOf } from '../compile/pieces.mjs';
-import { ensurePage } from '../gateway/src/page/built.ts';
-import { nameOf } from '../shared/bin/compiled.mjs';
+import { ROOT } from '../compile/pieces.mjs';
+import { COMMANDS, writeTree } from '../compile/tree.mjs';
 import { fetchedServer } from '../shared/src/redis/server.ts';
-
-const COMMANDS = { swefarm: 'producer/bin/swefarm.mjs', 'swefarm-worker': 'worker/bin/swefarm-worker.mjs' };
-const CODE = 'code';
-
-/** Writes the compiled files and, because commands are started by the paths of their sources, a file at each path that loads them. */
-async function addCode(out) {
-  const sources = Object.values(COMMANDS);
-  const { outputFiles } = await compile(sources, {
-    folder: join(out, CODE),
-    root: "new URL('../', import.meta.url)",
-  });
-  await mkdir(join(out, CODE), { recursive: true });
-  for (const { path, contents } of outputFiles) await writeFile(path, contents);
-  for (const source of sources) {
-    await mkdir(join(out, dirname(source)), { recursive: true });
-    const up = relative(dirname(source), '.').split(sep).join('/');
-    await writeFile(join(out, source), `import '${up}/${CODE}/${nameOf(source)}.mjs';\n`);
-  }
-}
-
-/** Copies the files that sources read at run time: Lua, shell, prompts, tables, Python, the built page. */
-async function copyTexts(out) {
-  for (const path of (await Promise.all(PACKAGES.map(sourcesOf))).flat()) {
-    const isPage = /^gateway\/page\/dist\//.test(path);
-    const isText = /^\w+\/(src|cards|data|python)\//.test(path) && !/\.(ts|tsx|pyc)$/.test(path);
-    if (isPage || isText) await cp(join(ROOT, path), join(out, path));
-  }
-}
 
 const launcher = (entry) => `#!/bin/sh
 # Runs the bundled command on the Node beside it.
@@ -76,9 +47,7 @@ const target = resolve(values.out ?? join(ROOT, 'dist/swefarm'));
 const draft = `${target}.draft-${process.pid}`;
 await rm(draft, { recursive: true, force: true });
 await mkdir(draft, { recursive: true });
-await addCode(draft);
-await ensurePage(() => console.error('bundle: building the page'));
-await copyTexts(draft);
+await writeTree(draft);
 await addPrograms(draft);
 await cp(join(ROOT, 'slurm'), join(draft, 'slurm'), {
   recursive: true,

@@ -25,7 +25,13 @@ if (!process.argv.includes('--if-needed') || !pageIsCurrent()) {
       logLevel: 'warn',
       plugins: [react(), browserOnly],
       // The page's content security policy forbids inlined files.
-      build: { outDir: draft, emptyOutDir: true, assetsInlineLimit: 0, modulePreload: { polyfill: false } },
+      build: {
+        outDir: draft,
+        emptyOutDir: true,
+        assetsInlineLimit: 0,
+        modulePreload: { polyfill: false },
+        license: { fileName: 'licences.md' },
+      },
     });
     await rm(PAGE_DIST, { recursive: true, force: true });
     await rename(draft, PAGE_DIST);

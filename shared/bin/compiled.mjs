@@ -9,8 +9,11 @@ import { pathToFileURL } from 'node:url';
 /** Folder of the compiled commands, relative to the root of a checkout. */
 export const PIECES = 'node_modules/.cache/swefarm-pieces';
 
-/** Oldest major version of Node that runs compiled commands: the target in compile/pieces.mjs. */
-const OLDEST_NODE = 24;
+/** Oldest major version of Node that runs the commands: the target in compile/pieces.mjs. Older versions have no `using`. */
+export const OLDEST_NODE = 24;
+
+/** Returns whether the commands run in the Node of this process. */
+export const isNewEnough = () => Number.parseInt(process.versions.node, 10) >= OLDEST_NODE;
 
 /** Flag of Node that makes commands run from their sources, for profiles. */
 const FROM_SOURCES = '--conditions=sources';
@@ -26,7 +29,7 @@ export const nameOf = (source) => source.replace(/\.\w+$/, '').replaceAll('/', '
 
 /** Returns the URL of the compiled `source` (path from the root); null if it is missing or outdated. */
 export function compiledOf(source, root) {
-  if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE) return null;
+  if (!isNewEnough()) return null;
   if (process.execArgv.includes(FROM_SOURCES)) return null;
   const base = join(root, PIECES, nameOf(source));
   try {

@@ -1,12 +1,12 @@
 /**
- * Starts a command in a Node that can load TypeScript: this one, or the one in the dependencies. Compiled files are used if they are up to
- * date. This file is plain JavaScript because older versions of Node cannot load TypeScript.
+ * Starts a command in a Node that can run it: this one, or the one in the dependencies. Compiled files are used if they are up to date. This
+ * file is plain JavaScript because older versions of Node cannot load TypeScript.
  */
 import { spawn } from 'node:child_process';
 import * as modules from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { compiledOf } from './compiled.mjs';
+import { compiledOf, isNewEnough, OLDEST_NODE } from './compiled.mjs';
 import { listenEarly } from './earlystop.mjs';
 import { COMPILED, LASTING } from './lasting.mjs';
 
@@ -18,8 +18,7 @@ export async function launch({ name, source, root, start, lasting, endsEarlyWith
   const flags = lasting ? LASTING.flags : [];
   const env = { ...(lasting ? LASTING.settings : {}), NODE_COMPILE_CACHE: COMPILED, ...process.env };
   const args = [...flags, ...process.execArgv, ...process.argv.slice(1)];
-  const [major, minor] = process.versions.node.split('.').map(Number);
-  if (major < 22 || (major === 22 && minor < 18)) return inPackagedNode(name, args, env);
+  if (!isNewEnough()) return inPackagedNode(name, args, env);
   const ready = flags.every((flag) => process.execArgv.includes(flag));
   // execve preserves the process id, the parent process and ignored signals.
   if (!ready && process.execve) process.execve(process.execPath, [process.execPath, ...args], env);
@@ -38,7 +37,7 @@ function inPackagedNode(name, args, env) {
     node = join(dirname(packaged), 'bin', 'node');
   } catch {
     console.error(
-      `${name} needs Node 22.18 or newer (this is ${process.versions.node}); install it, or run: npm ci`,
+      `${name} needs Node ${OLDEST_NODE} or newer (this is ${process.versions.node}) or the optional package node-linux-${process.arch}, which npm installs unless dependencies of this kind are omitted`,
     );
     process.exit(2);
   }
