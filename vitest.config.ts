@@ -42,7 +42,7 @@ export default defineConfig({
           ...WAITS,
           include: [
             '{shared,policy,agents,recorder,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker,testkit}/src/**/*.test.ts',
-            'testkit/{chaos,house,helm}/*.test.ts',
+            '{testkit/{chaos,house,helm},site}/*.test.ts',
             // Servers of their own on the loopback, and nothing else.
             '{shared,policy,agents,recorder,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker,testkit}/test/**/*.loopback.test.ts',
           ],
