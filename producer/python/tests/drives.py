@@ -20,14 +20,14 @@ from swefarm import Farm
 from swefarm.trainers import skyrl, slime, trl
 from swefarm.trainers.baseline import group_advantages, is_judged
 
-ROWS = [{"instance_id": name, "problem_statement": f"Fix {name}."} for name in INSTANCES]
+ROWS = ScriptedFarm.rows
 THINGS = types.SimpleNamespace
-TOKENIZER = THINGS(eos_token_id=2, pad_token_id=0)
+TOKENIZER = ScriptedFarm.tokenizer
 ASKED = [name for name in INSTANCES for _ in range(N)]
 
 
-def run_at(farm: ScriptedFarm, name: str) -> Any:
-    return Farm(farm.url, patience_s=20).run(name)
+def run_at(farm: Any, name: str) -> Any:
+    return Farm(farm.url, patience_s=20).run(name, **farm.options)
 
 
 def advantages(rewards: "list[Optional[float]]") -> list[float]:
@@ -101,11 +101,10 @@ class SlimeSample:
         COMPLETED, TRUNCATED, ABORTED, FAILED = "completed", "truncated", "aborted", "failed"
 
 
-def slime_args(farm: ScriptedFarm, name: str) -> Any:
+def slime_args(farm: Any, name: str) -> Any:
     slime._runs[name] = run_at(farm, name)
-    return THINGS(
-        swefarm_run=name, sglang_router_ip="10.0.0.1", sglang_router_port=farm.router_port, hf_checkpoint="m", rollout_max_response_len=64
-    )
+    address = {"sglang_router_ip": farm.host, "sglang_router_port": farm.port}
+    return THINGS(swefarm_run=name, hf_checkpoint=farm.model, rollout_max_response_len=farm.max_response, **address)
 
 
 def drive_slime(farm: ScriptedFarm, name: str) -> list[Trained]:
@@ -143,22 +142,24 @@ def verl_stand_in() -> "Iterator[Any]":
         yield importlib.import_module("swefarm.trainers.verl.loop").SwefarmLoop
 
 
-def play_verl(loop_class: Any, farm: ScriptedFarm, use_v1: bool) -> list[Any]:
+def play_verl(loop_class: Any, farm: Any, use_v1: bool) -> list[Any]:
     """Returns what verl's agent loops return for one batch. Their base class gets only the attributes that the loops read."""
-    rollout = THINGS(prompt_length=16, response_length=64, temperature=1.0, top_p=1.0, top_k=-1, val_kwargs=THINGS(temperature=0))
-    config = {"trainer": {"use_v1": use_v1}, "actor_rollout_ref": THINGS(rollout=rollout, model=THINGS(path="/models/m"))}
+    limits = {"prompt_length": farm.max_prompt, "response_length": farm.max_response}
+    rollout = THINGS(**limits, temperature=1.0, top_p=1.0, top_k=-1, val_kwargs=THINGS(temperature=0))
+    config = {"trainer": {"use_v1": use_v1}, "actor_rollout_ref": THINGS(rollout=rollout, model=THINGS(path=farm.model))}
+    asked = [row for row in farm.rows for _ in range(N)]
 
     async def one(loop: Any, at: int) -> Any:
-        instance = json.dumps({"instance_id": ASKED[at]})
+        instance = json.dumps(asked[at])
         extra = {"tools_kwargs": {"bash": {"create_kwargs": {"instance": instance}}}}
         sampling = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
-        return await loop.run(sampling, extra_info=extra, global_steps=5, uid=ASKED[at], session_id=at % N)
+        return await loop.run(sampling, extra_info=extra, global_steps=farm.step, uid=asked[at]["instance_id"], session_id=at % N)
 
     async def batch(loop: Any) -> list[Any]:
-        return await asyncio.gather(*(one(loop, at) for at in range(len(ASKED))))
+        return await asyncio.gather(*(one(loop, at) for at in range(len(asked))))
 
     with mock.patch.object(loop_class.__mro__[1], "__init__", AgentLoopBase.__init__):
-        return asyncio.run(batch(loop_class(config, farm_url=farm.url, policy_base_url="http://10.0.0.1:8000/v1")))
+        return asyncio.run(batch(loop_class(config, farm_url=farm.url, policy_base_url=f"http://{farm.address}/v1", run=farm.options)))
 
 
 def drive_verl(farm: ScriptedFarm, use_v1: bool) -> list[Trained]:

@@ -10,10 +10,12 @@ import json
 import threading
 from array import array
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, Optional
 
 from fakefarm import FakeFarm
 
+INSTANCES = ("a__b-1", "c__d-2")
 #: Rewards of the four siblings of every group, in the order in which the rollouts begin; None: not judged.
 REWARDS: "tuple[Optional[float], ...]" = (1.0, 0.0, 0.0, 1.0)
 #: Faults, and the rewards that siblings then have.
@@ -32,6 +34,8 @@ FAULTS: "dict[str, tuple[Optional[float], ...]]" = {
 #: Marks begin here; smaller ids are the other tokens.
 MARKS = 20
 PROMPT = (1, 2, 3)
+#: Version of the weights with which a rollout begins.
+VERSION = 4
 
 
 @dataclass
@@ -44,13 +48,23 @@ class Played:
     fault: str
     asked: dict[str, Any]
     answers: int = 0
-    #: Tokens of the response, and [start, stop) of the two answers in it.
+    #: Tokens of the response.
     tokens: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
+    prompt: "tuple[int, ...]" = PROMPT
 
     def __post_init__(self) -> None:
         self.tokens = [self.mark, 5, 6, 7, 8, 9, 10]
         self.log_probs = [-0.5, -0.25, -0.125, -1.0, -2.0]
+
+    @property
+    def siblings(self) -> "tuple[Optional[float], ...]":
+        """Returns the rewards of the group."""
+        return FAULTS[self.fault]
+
+    @property
+    def versions(self) -> "tuple[int, int]":
+        return VERSION, VERSION + (self.fault == "weights are updated in mid-answer")
 
     @property
     def sampled(self) -> list[int]:
@@ -60,17 +74,36 @@ class Played:
 class ScriptedFarm(FakeFarm):
     """``fault``: a key of FAULTS. ``rollouts`` has every rollout by its request and settings."""
 
+    rows = [{"instance_id": name, "problem_statement": f"Fix {name}."} for name in INSTANCES]
+    host, model, step, version = "10.0.0.1", "m", VERSION + 1, VERSION
+    max_prompt, max_response = 16, 64
+    tokenizer = SimpleNamespace(eos_token_id=2, pad_token_id=0)
+    #: A policy of this process. The scripted rollouts need none.
+    sample = None
+    #: Arguments of ``Farm.run``.
+    options: "dict[str, Any]" = {}
+
     def __init__(self, fault: str, size: int = len(REWARDS)) -> None:
         self.fault, self.size = fault, size
         self.rollouts: dict[str, Played] = {}
         self.lost = 0
-        #: Port of the trainer's router: a resumed trainer has another one.
-        self.router_port = 30000
+        #: Port of the policy: a resumed trainer has another one.
+        self.port = 8000
         #: Refuses every request, or lets every rollout wait.
         self.refuses = self.waits = False
         self._seen: dict[str, int] = {}
         self._lock = threading.Lock()
         super().__init__(self._answer)
+
+    @property
+    def address(self) -> str:
+        """Returns host and port of the policy."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def policies(self) -> list[dict[str, Any]]:
+        """Returns the policy of each rollout as the adapter requested it."""
+        return [played.asked["run"]["policy"] for played in self.rollouts.values()]
 
     @property
     def by_mark(self) -> dict[int, Played]:
@@ -112,7 +145,7 @@ def _sample(played: Played) -> dict[str, Any]:
     judged = played.reward is not None
     broken = played.fault == "non-contiguous ids" and not judged
     cut = played.fault == "a token limit cuts a rollout" and not judged
-    versions = ["4", "5"] if played.fault == "weights are updated in mid-answer" else ["4", "4"]
+    versions = [str(version) for version in played.versions]
     failure = None if judged or broken or cut else {"stage": "agent", "class": "node_lost", "message": "the node was lost"}
     result = {
         "rollout_id": f"r.{played.instance}.{played.mark}",

@@ -55,7 +55,7 @@ class RequestTest(unittest.TestCase):
         self.assertEqual((policy["urls"], policy["version"]), (["http://router/v1"], "4"))
         self.assertRegex(policy["headers"]["X-Session-ID"], r"^(a__b-1|c__d-2)_[0-3]$")
         policy = self.asked(drives.drive_slime)[0]["run"]["policy"]
-        self.assertEqual(policy["urls"], ["http://10.0.0.1:30000/v1"])
+        self.assertEqual(policy["urls"], ["http://10.0.0.1:8000/v1"])
 
     def test_the_same_prompts_in_a_later_step_are_other_rollouts(self):
         with ScriptedFarm("none") as farm:

@@ -25,6 +25,7 @@ sys.path[:0] = [str(PACKAGE), str(PACKAGE / "tests")]
 
 import contract  # noqa: E402
 import drives  # noqa: E402
+import realfarm  # noqa: E402
 
 
 class Anything(types.ModuleType):
@@ -85,12 +86,14 @@ def make_model(folder: Path) -> tuple[Any, Any]:
 
 
 def run(name: str, drive: "contract.Drive", **options: Any) -> None:
-    """Checks the contract, and raises SystemExit if it is broken."""
+    """Checks the contract and, if realfarm.py runs this process, two steps on a real farm. Raises SystemExit if a check fails."""
 
     def check(test: unittest.TestCase) -> None:
         contract.check(test, drive, **options)
 
     finish(name, check)
+    if realfarm.URL in os.environ:
+        finish(f"{name}: two steps on a farm", lambda test: realfarm.check(test, drive, "trainer", options.get("std", True)))
 
 
 def finish(name: str, check: Callable[[unittest.TestCase], None]) -> None:

@@ -22,7 +22,6 @@ from areal.utils.data import concat_padded_tensors  # noqa: E402
 from bench import contract, drives  # noqa: E402
 from swefarm.trainers import areal as ours  # noqa: E402
 
-ENGINE = types.SimpleNamespace(addresses=["10.0.0.1:8000"], get_version=lambda: 4)
 LOGGER = types.SimpleNamespace(warning=lambda text: None)
 
 
@@ -37,13 +36,15 @@ def actor() -> Any:
 
 
 def drive(farm: Any, name: str) -> list[contract.Trained]:
-    gconfig = GenerationHyperparameters(n_samples=1, max_new_tokens=64, temperature=1.0)
-    workflow = ours.FarmWorkflow(gconfig, n=contract.N, model="m", run=drives.run_at(farm, name), max_prompt=16, max_response=64)
+    gconfig = GenerationHyperparameters(n_samples=1, max_new_tokens=farm.max_response, temperature=1.0)
+    limits = {"max_prompt": farm.max_prompt, "max_response": farm.max_response}
+    workflow = ours.FarmWorkflow(gconfig, n=contract.N, model=farm.model, run=drives.run_at(farm, name), **limits)
+    engine = types.SimpleNamespace(addresses=[farm.address], get_version=lambda: farm.version)
     grouped = GroupedRolloutWorkflow(workflow, 1, LOGGER)
 
     async def batch() -> list[Any]:
-        rows = [{"instance": row, "query_id": str(at)} for at, row in enumerate(drives.ROWS)]
-        return list(await asyncio.gather(*(grouped.arun_episode(ENGINE, row) for row in rows)))
+        rows = [{"instance": row, "query_id": str(at)} for at, row in enumerate(farm.rows)]
+        return list(await asyncio.gather(*(grouped.arun_episode(engine, row) for row in rows)))
 
     groups = [group for group in asyncio.run(batch()) if group is not None]
     for group in groups:

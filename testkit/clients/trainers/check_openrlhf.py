@@ -23,7 +23,7 @@ from openrlhf.models.loss import aggregate_loss  # noqa: E402
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker  # noqa: E402
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator  # noqa: E402
 from openrlhf.trainer.ray.vllm_engine import RolloutRayActor, _load_agent_executor  # noqa: E402
-from swefarm.trainers.batch import run_of_process  # noqa: E402
+from swefarm.trainers.batch import rows_in, run_of_process  # noqa: E402
 
 FOLDER = Path(tempfile.mkdtemp(prefix="swefarm-openrlhf-"))
 Actor = RolloutRayActor.__ray_metadata__.modified_class
@@ -37,6 +37,18 @@ class Params:
         self.__dict__.update({"logprobs": None, **given})
 
 
+class Engine:
+    """Stands in for vLLM's engine, which needs a GPU."""
+
+    def __init__(self, policy: Any) -> None:
+        self.policy = policy
+
+    async def generate(self, prompt: Any, params: Any, request_id: Any) -> Any:
+        answer = self.policy(prompt.prompt_token_ids)
+        log_probs = [{token: NONE(logprob=value)} for token, value in zip(answer["token_ids"], answer["log_probs"])]
+        yield NONE(outputs=[NONE(token_ids=answer["token_ids"], finish_reason=answer["finish_reason"], logprobs=log_probs)])
+
+
 def advantages(experiences: list[Any]) -> None:
     algo = NONE(advantage=NONE(estimator="dr_grpo", gamma=1.0, no_std_norm=False))
     args = NONE(algo=algo, reward=NONE(clip_range=None), rollout=NONE(n_samples_per_prompt=contract.N))
@@ -48,27 +60,30 @@ def advantages(experiences: list[Any]) -> None:
 
 
 def drive(farm: Any, name: str) -> list[contract.Trained]:
-    (FOLDER / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in drives.ROWS))
+    (FOLDER / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in farm.rows))
+    rows_in.cache_clear()
+    length = farm.max_prompt + farm.max_response
     agent = FOLDER / "agent.py"
-    options = f"rows={str(FOLDER / 'rows.jsonl')!r}, run={name!r}, max_prompt=16"
+    options = f"rows={str(FOLDER / 'rows.jsonl')!r}, run={name!r}, max_prompt={farm.max_prompt}, **{farm.options!r}"
     agent.write_text(f"from swefarm.trainers import openrlhf\nAgentExecutor = openrlhf.executor({options})\n")
     actor = object.__new__(Actor)
+    actor._mm_pad_token_ids, actor.llm = (), Engine(farm.sample)
     run_of_process.cache_clear()  # A new process has an empty cache.
     with mock.patch.dict(os.environ, {"SWEFARM_GATEWAY_URL": farm.url}):
         actor.executor = _load_agent_executor(str(agent))
-    common = {"max_length": 64, "hf_tokenizer": drives.TOKENIZER, "num_samples": contract.N}
+    common = {"max_length": length, "hf_tokenizer": farm.tokenizer, "num_samples": contract.N}
 
     async def batch() -> list[Any]:
         def prompt(row: Any) -> Any:
             params = Params(temperature=1.0, top_p=1.0, top_k=-1, max_tokens=None, logprobs=1)
             return actor.generate_responses(row["problem_statement"], row["instance_id"], sampling_params=params, **common)
 
-        return list(await asyncio.gather(*(prompt(row) for row in drives.ROWS)))
+        return list(await asyncio.gather(*(prompt(row) for row in farm.rows)))
 
     answers = asyncio.run(batch())
     actor.executor.shim.close()
     generator = object.__new__(SamplesGenerator)
-    experiences = [generator._process_response_into_experience(one, max_len=64) for group in answers for one in group]
+    experiences = [generator._process_response_into_experience(one, max_len=length) for group in answers for one in group]
     advantages(experiences)
     for one in experiences:
         loss = aggregate_loss(-one.advantages, one.action_mask, token_level_loss=False, global_batch_size=len(experiences))

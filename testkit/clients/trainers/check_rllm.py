@@ -44,9 +44,10 @@ class Gateway:
         pass
 
 
-def workers(method: str, path: str, body: Any) -> Any:
-    known = [{"worker_id": "a", "url": "http://10.0.0.1:8000", "api_path": "/v1", "healthy": True}]
-    return (200, [*known, {**known[0], "url": "http://10.0.0.2:8000", "healthy": False}]) if path == "/admin/workers" else (404, {})
+def workers_at(address: str) -> Any:
+    known = {"worker_id": "a", "url": f"http://{address}", "api_path": "/v1", "healthy": True}
+    workers = [known, {**known, "url": "http://10.0.0.2:8000", "healthy": False}]
+    return lambda method, path, body: (200, workers) if path == "/admin/workers" else (404, {})
 
 
 def merged(steps: list[Any]) -> contract.Trained:
@@ -63,12 +64,12 @@ def merged(steps: list[Any]) -> contract.Trained:
 
 
 def drive(farm: Any, name: str) -> list[contract.Trained]:
-    flow = ours.FarmFlow(drives.run_at(farm, name), max_prompt=16, max_response=64)
-    ids = {row["instance_id"]: uuid.uuid4().hex for row in drives.ROWS}
-    tasks = [{"instance": row} for row in drives.ROWS for _ in range(contract.N)]
-    with FakeFarm(workers) as gateway:
+    flow = ours.FarmFlow(drives.run_at(farm, name), max_prompt=farm.max_prompt, max_response=farm.max_response)
+    ids = {row["instance_id"]: uuid.uuid4().hex for row in farm.rows}
+    tasks = [{"instance": row} for row in farm.rows for _ in range(contract.N)]
+    with FakeFarm(workers_at(farm.address)) as gateway:
         sampling = {"temperature": 0.7, "top_k": -1}
-        engine = AgentFlowEngine(flow, ours.FarmEvaluator(), Gateway(gateway.url), "m", n_parallel_tasks=16, train_sampling_params=sampling)
+        engine = AgentFlowEngine(flow, ours.FarmEvaluator(), Gateway(gateway.url), farm.model, n_parallel_tasks=16, train_sampling_params=sampling)
         episodes = asyncio.run(engine.execute_tasks(tasks, [ids[task["instance"]["instance_id"]] for task in tasks]))
         engine.shutdown()
     groups, _ = transform_episodes_to_trajectory_groups(episodes, TransformConfig(), CompactFilteringConfig())
@@ -76,9 +77,9 @@ def drive(farm: Any, name: str) -> list[contract.Trained]:
     collect_reward_and_advantage_from_trajectory_groups(groups, AlgorithmConfig(norm_adv_by_std_in_grpo=False))
     if sum(one.is_correct for one in episodes) != sum(one.reward == 1.0 for one in farm.rollouts.values()) / (len(farm.rollouts) // len(tasks)):
         raise SystemExit(f"broken: {farm.fault}: an unjudged episode is correct")
-    policy = next(iter(farm.rollouts.values())).asked["run"]["policy"]
-    if (policy["urls"], policy["model"], policy["sampling"]["temperature"]) != (["http://10.0.0.1:8000/v1"], "m", 0.7):
-        raise SystemExit(f"broken: {policy}")
+    for policy in farm.policies[-1:]:
+        if (policy["urls"], policy["model"], policy["sampling"]["temperature"]) != ([f"http://{farm.address}/v1"], "m", 0.7):
+            raise SystemExit(f"broken: {policy}")
     return [merged(trajectory.steps) for group in groups for trajectory in group.trajectories]
 
 

@@ -20,11 +20,13 @@ from swefarm.trainers import skyrl as ours
 class Client:
     """Stands in for SkyRL's client of its engines."""
 
-    weight_version = 4
     finished: list[str] = []
 
+    def __init__(self, farm: Any) -> None:
+        self.address, self.weight_version = farm.address, farm.version
+
     def get_endpoint_url(self) -> str:
-        return "http://10.0.0.1:9000"
+        return f"http://{self.address}"
 
     async def finish_session(self, session_id: str) -> None:
         self.finished.append(session_id)
@@ -35,19 +37,19 @@ class Generator(ours.FarmGenerator, GeneratorInterface):
 
 
 def drive(farm: Any, name: str) -> list[contract.Trained]:
-    limits = {"max_prompt": 16, "max_response": 64}
-    generator = Generator(drives.run_at(farm, name), Client(), drives.TOKENIZER, model="m", rows=drives.ROWS, **limits)
+    limits = {"max_prompt": farm.max_prompt, "max_response": farm.max_response}
+    generator = Generator(drives.run_at(farm, name), Client(farm), farm.tokenizer, model=farm.model, rows=farm.rows, **limits)
     rows = [
-        {"prompt": [{"role": "user", "content": "Fix it."}], "env_class": None, "env_extras": {"instance_id": one}, "uid": str(number)}
-        for number, one in enumerate(contract.INSTANCES)
+        {"prompt": [{"role": "user", "content": "Fix it."}], "env_class": None, "env_extras": {"instance_id": row["instance_id"]}, "uid": str(number)}
+        for number, row in enumerate(farm.rows)
     ]
-    sampling = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "min_p": 0.0, "max_tokens": 64, "logprobs": 0}
-    batch, uids = prepare_generator_input(rows, contract.N, sampling, "swefarm", "train", 5)
+    sampling = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "min_p": 0.0, "max_tokens": farm.max_response, "logprobs": 0}
+    batch, uids = prepare_generator_input(rows, contract.N, sampling, "swefarm", "train", farm.step)
     out = asyncio.run(generator.generate(batch))
     validate_generator_output(len(uids), out)
     judged = [reward != ours.NO_REWARD for reward in out["rewards"]]
     passed = get_metrics_from_generator_output(out, uids)["pass_at_n"]
-    if passed != len({uid for uid, reward in zip(uids, out["rewards"]) if reward == 1.0}) / len(contract.INSTANCES):
+    if passed != len({uid for uid, reward in zip(uids, out["rewards"]) if reward == 1.0}) / len(farm.rows):
         raise SystemExit(f"broken: {farm.fault}: pass@n {passed}: an unjudged sample passes nothing")
     zero_variance_filter(out["rewards"], uids, loss_masks=out["loss_masks"])
     last = [[0.0] * (len(ids) - 1) + [reward] for ids, reward in zip(out["response_ids"], out["rewards"])]

@@ -51,10 +51,10 @@ def drive(farm: Any, name: str) -> list[contract.Trained]:
     path = {"custom_generate_function_path": "swefarm.trainers.slime.generate"}
     args = types.SimpleNamespace(**given, **modes, **estimator, **sizes, **path, sglang_enable_deterministic_inference=False)
     groups = []
-    for number, instance in enumerate(contract.INSTANCES):
+    for number, row in enumerate(farm.rows, farm.step * len(farm.rows)):
         indices = range(number * contract.N, (number + 1) * contract.N)
-        group = [Sample(group_index=number, index=index, prompt="Fix it.", metadata={"instance_id": instance}) for index in indices]
-        groups.append(asyncio.run(sglang_rollout.generate_and_rm_group(args, group, {"max_new_tokens": 64, "temperature": 1.0})))
+        group = [Sample(group_index=number, index=index, prompt="Fix it.", metadata={"instance": row}) for index in indices]
+        groups.append(asyncio.run(sglang_rollout.generate_and_rm_group(args, group, {"max_new_tokens": farm.max_response, "temperature": 1.0})))
     validate_rollout_id_annotated(groups)
     keeps = [call_dynamic_filter(load_function("swefarm.trainers.slime.mixed"), args, group).keep for group in groups]
     samples = list(itertools.chain(*groups))

@@ -29,20 +29,28 @@ class Client:
 
     asked: list[Any] = []
 
+    def __init__(self, policy: Any = None) -> None:
+        self.policy = policy
+
     async def sample(self, prompt: tinker.ModelInput, num_samples: int, sampling_params: tinker.SamplingParams) -> Any:
         self.asked.append((prompt.to_ints(), sampling_params))
         said = types.SimpleNamespace(tokens=[7, 8], logprobs=[-0.5, -1.0], stop_reason="stop")
+        if self.policy is not None:
+            answer = self.policy(prompt.to_ints())
+            said = types.SimpleNamespace(tokens=answer["token_ids"], logprobs=answer["log_probs"], stop_reason=answer["finish_reason"])
         return types.SimpleNamespace(sequences=[said])
 
 
 def drive(farm: Any, name: str) -> list[contract.Trained]:
-    strategy = ours.FarmStrategy(drives.run_at(farm, name), drives.TOKENIZER, max_prompt=16, max_response=64)
-    dataset = ours.FarmDataset(drives.ROWS, n=contract.N, groups_per_batch=len(drives.ROWS), batches=1, key="train")
-    options = {"max_tokens": 64, "temperature": 1.0, "do_remove_constant_reward_groups": False, "enable_logging": False}
+    limits = {"max_prompt": farm.max_prompt, "max_response": farm.max_response}
+    strategy = ours.FarmStrategy(drives.run_at(farm, name), farm.tokenizer, **limits)
+    dataset = ours.FarmDataset(farm.rows, n=contract.N, groups_per_batch=len(farm.rows), batches=1, key=f"train-{farm.step}")
+    client = Client(farm.sample)
+    options = {"max_tokens": farm.max_response, "temperature": 1.0, "do_remove_constant_reward_groups": False, "enable_logging": False}
 
     async def batch() -> list[Any]:
         rollouts = (
-            do_group_rollout_and_filter_constant_reward(Client(), builder, strategy=strategy, **options) for builder in dataset.get_batch(0)
+            do_group_rollout_and_filter_constant_reward(client, builder, strategy=strategy, **options) for builder in dataset.get_batch(0)
         )
         return list(await asyncio.gather(*rollouts))
 

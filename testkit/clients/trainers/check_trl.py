@@ -39,20 +39,21 @@ class Watched(GRPOTrainer):
 
 
 def drive(farm: Any, name: str) -> list[contract.Trained]:
-    sizes = {"per_device_train_batch_size": 8, "num_generations": contract.N, "max_steps": 1, "max_completion_length": 64}
-    server = {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": "http://10.0.0.1:8000"}
+    sizes = {"per_device_train_batch_size": 8, "num_generations": contract.N, "max_steps": 1, "max_completion_length": farm.max_response}
+    server = {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": f"http://{farm.address}"}
     quiet = {"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "logging_steps": 1}
     plain = {"use_cpu": True, "bf16": False, "gradient_checkpointing": False, "remove_unused_columns": False, "beta": 0.0}
     args = GRPOConfig(
         output_dir=FOLDER, vllm_importance_sampling_mode="token_truncate", learning_rate=1e-3, **sizes, **server, **quiet, **plain
     )
+    # Every trainer begins at its step 0, so each of the farm's steps has another run.
     trainer = Watched(
         model=MODEL,
         reward_funcs=ours.reward,
         args=args,
-        train_dataset=Dataset.from_list(ours.prompts(drives.ROWS)),
+        train_dataset=Dataset.from_list(ours.prompts(farm.rows)),
         processing_class=TOKENIZER,
-        rollout_func=ours.rollout_func(drives.run_at(farm, name), rows=drives.ROWS),
+        rollout_func=ours.rollout_func(drives.run_at(farm, f"{name}-{farm.step}"), rows=farm.rows, model=farm.model),
     )
     before = MODEL.model.layers[0].mlp.up_proj.weight.detach().clone()
     trainer.train()

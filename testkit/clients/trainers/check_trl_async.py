@@ -17,7 +17,7 @@ import torch
 import trl.experimental.async_grpo.async_grpo_trainer as asynchronous
 from bench import contract, drives
 from datasets import Dataset
-from scriptedfarm import PROMPT, ScriptedFarm
+from scriptedfarm import ScriptedFarm
 from swefarm.trainers import trl as ours
 from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer, packing
 
@@ -67,28 +67,29 @@ class Transfer:
 
 
 def worker_of(farm: Any, name: str) -> ours.FarmWorker:
-    urls = ["http://10.0.0.1:8000/v1"]
+    urls = [f"http://{farm.address}/v1"]
     run = drives.run_at(farm, name)
-    return ours.FarmWorker(run, drives.ROWS, n=contract.N, model=lambda v: f"lora-v{v}", policy_urls=urls, in_flight=2, seed=0)
+    limits = {"max_prompt": farm.max_prompt, "max_response": farm.max_response}
+    return ours.FarmWorker(run, farm.rows, n=contract.N, model=lambda v: f"lora-v{v}", policy_urls=urls, in_flight=2, seed=0, **limits)
 
 
 def drive(farm: Any, name: str) -> list[contract.Trained]:
     """Reads one group of each instance from the queue, as the trainer does."""
     worker = worker_of(farm, name)
+    worker.update_model_version(farm.version)
 
     async def play() -> list[Any]:
-        return list(await asyncio.gather(*(worker._group(number, row) for number, row in enumerate(drives.ROWS))))
+        return list(await asyncio.gather(*(worker._group(number, row) for number, row in enumerate(farm.rows))))
 
     for group in asyncio.run(play()):
         worker._deliver(group)
     trained = []
     while not worker.rollout_buffer.empty():
         one = worker.rollout_buffer.get()
-        start = len(PROMPT)
-        sequence = (array.tolist()[start:] for array in (one.input_ids, one.completion_mask, one.old_log_probs))
+        sequence = (array.tolist() for array in (one.input_ids, one.completion_mask, one.old_log_probs))
         trained.append(contract.Trained(*sequence, one.advantage))
-        if one.model_version != 4 or one.completion_mask[:start].any():
-            raise SystemExit(f"broken: {farm.fault}: version {one.model_version} is the oldest, and no token of a prompt is trained on")
+        if one.model_version != farm.version:
+            raise SystemExit(f"broken: {farm.fault}: version {one.model_version}, expected the oldest")
     return trained
 
 

@@ -18,16 +18,13 @@ from unittest import mock
 
 import bench
 import verifiers.v1 as vf
-from bench import contract, drives
-from swefarm.trainers.batch import run_of_process
+from bench import contract
+from swefarm.trainers.batch import rows_in, run_of_process
 from verifiers.v1.serve import EnvClient, EnvServer
 from verifiers.v1.utils.loaders import load_taskset, resolve_env_config
 
 FOLDER = Path(tempfile.mkdtemp(prefix="swefarm-verifiers-"))
 ROWS = FOLDER / "rows.jsonl"
-ROWS.write_text("".join(f"{json.dumps(row)}\n" for row in drives.ROWS))
-SAMPLING = vf.SamplingConfig(temperature=1.0, max_tokens=64, extra_body={"cache_salt": "4", "top_k": -1, "min_p": 0.0, "return_token_ids": True})
-ENDPOINT = vf.TrainClientConfig(base_url="http://10.0.0.1:8000/v1", api_key_var="NONE", headers_from_env={"X-Team": "TEAM_OF_THE_TEST"})
 prime = None
 if len(sys.argv) > 1:
     bench.stand_in("wandb")
@@ -36,15 +33,19 @@ if len(sys.argv) > 1:
     from prime_rl.orchestrator.algo.grpo import GRPOAlgorithm
 
 
-async def episodes(config: Any) -> list[Any]:
+async def episodes(farm: Any, config: Any) -> list[Any]:
     """Sends every task N times at once. Returns the groups of the batch."""
+    more = {"cache_salt": str(farm.version), "top_k": -1, "min_p": 0.0, "return_token_ids": True}
+    sampling = vf.SamplingConfig(temperature=1.0, max_tokens=farm.max_response, extra_body=more)
+    team = {"X-Team": "TEAM_OF_THE_TEST"}
+    endpoint = vf.TrainClientConfig(base_url=f"http://{farm.address}/v1", api_key_var="NONE", headers_from_env=team)
     server = EnvServer(config, address="tcp://127.0.0.1:0")
     serving = asyncio.create_task(server.run())
     client = EnvClient(address=server.address)
     tasks = list(load_taskset(config.taskset))
 
     async def one(task: Any) -> Any:
-        return await client.run(client=ENDPOINT, model="m", task_data=task.data.model_dump(mode="json"), sampling=SAMPLING)
+        return await client.run(client=endpoint, model=farm.model, task_data=task.data.model_dump(mode="json"), sampling=sampling)
 
     try:
         await client.wait_for_server_startup(timeout=60)
@@ -69,11 +70,13 @@ def advantages(group: list[Any]) -> None:
 
 
 def drive(farm: Any, name: str) -> list[contract.Trained]:
-    limits = {"max_prompt": 16, "max_response": 64, "settings": {"model": "m"}}
+    ROWS.write_text("".join(f"{json.dumps(row)}\n" for row in farm.rows))
+    rows_in.cache_clear()
+    limits = {"max_prompt": farm.max_prompt, "max_response": farm.max_response, "settings": {"model": farm.model, **farm.options}}
     config = resolve_env_config({"taskset": {"id": "swefarm_env", "rows": str(ROWS)}, "run": name, **limits})
     run_of_process.cache_clear()  # A new process has an empty cache.
     with mock.patch.dict(os.environ, {"SWEFARM_GATEWAY_URL": farm.url, "TEAM_OF_THE_TEST": "a"}):
-        groups = asyncio.run(episodes(config))
+        groups = asyncio.run(episodes(farm, config))
     trained = []
     for group in groups:
         advantages(group)
@@ -83,16 +86,18 @@ def drive(farm: Any, name: str) -> list[contract.Trained]:
                 raise SystemExit(f"broken: {farm.fault}: ok {episode.ok} {trace.ok}, errors {trace.errors}")
             if not trace.ok:
                 continue
-            if (trace.num_turns, trace.num_output_tokens, trace.num_total_tokens) != (2, 5, 10):
+            played = farm.by_mark[next(node for node in trace.nodes if node.sampled).token_ids[0]]
+            expected = (2, len(played.sampled), len(played.prompt) + len(played.tokens))
+            if (trace.num_turns, trace.num_output_tokens, trace.num_total_tokens) != expected:
                 raise SystemExit(f"broken: {trace.num_turns} turns, {trace.num_output_tokens} of {trace.num_total_tokens} tokens")
             # prime-rl's trace_to_samples reads an attribute that verifiers 0.4.0 removed, so this test reads prime-rl's masks directly.
             ((branch, mask),) = [(one, one.sampled_mask) for one in trace.branches] if prime is None else prime.iter_trainable_branches(trace)
             (advantage,) = {value for value, sampled in zip(branch.advantages, mask) if sampled}
             trained.append(contract.Trained(branch.token_ids, mask, branch.logprobs, advantage))
-    policy = next(iter(farm.rollouts.values())).asked["run"]["policy"]
-    expected = (["http://10.0.0.1:8000/v1"], "4", {"cache_salt": "4"}, "a")
-    if (policy["urls"], policy["version"], policy["extra_body"], policy["headers"].get("X-Team")) != expected:
-        raise SystemExit(f"broken: {policy}")
+    for policy in farm.policies[-1:]:
+        expected = ([f"http://{farm.address}/v1"], "4", {"cache_salt": "4"}, "a")
+        if (policy["urls"], policy["version"], policy["extra_body"], policy["headers"].get("X-Team")) != expected:
+            raise SystemExit(f"broken: {policy}")
     return trained
 
 

@@ -32,7 +32,7 @@ parts = {"_compute_score": nothing, "_compute_teacher_logprobs": nothing, "_comp
 owner = types.SimpleNamespace(**parts, _compute_position_ids=lambda ids, mask, more: torch.arange(ids.shape[1])[None])
 
 
-def put(answers: list[Any]) -> list[Any]:
+def put(farm: Any, answers: list[Any]) -> list[Any]:
     """Returns the rows that verl's worker puts into its queue: key, fields, tags."""
     rows: list[Any] = []
 
@@ -41,8 +41,8 @@ def put(answers: list[Any]) -> list[Any]:
 
     async def all_of_them() -> None:
         for at, answer in enumerate(answers):
-            uid = contract.INSTANCES[at // contract.N]
-            await worker._agent_loop_postprocess(owner, answer, False, uid=uid, session_id=at % contract.N, global_steps=5)
+            uid = farm.rows[at // contract.N]["instance_id"]
+            await worker._agent_loop_postprocess(owner, answer, False, uid=uid, session_id=at % contract.N, global_steps=farm.step)
 
     with mock.patch.object(queue, "tq", types.SimpleNamespace(async_kv_batch_put=store)):
         asyncio.run(all_of_them())
@@ -50,7 +50,7 @@ def put(answers: list[Any]) -> list[Any]:
 
 
 def drive(farm: Any, name: str) -> list[contract.Trained]:
-    rows = put(drives.play_verl(loop.SwefarmLoop, farm, True))
+    rows = put(farm, drives.play_verl(loop.SwefarmLoop, farm, True))
     if not rows:
         return []
     for _, _, tags in rows:

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Tests the adapters with the trainers' own classes. usage: run.sh VENV [CHECKOUT...]
+# Tests the adapters with the trainers' own classes: the contract under scripted faults, and two steps on a real farm with rootfs sandboxes.
+# usage: run.sh VENV [CHECKOUT...]
 # No package index has slime (THUDM/slime, 0.3.1), rLLM (rllm-org/rllm, 9beb6e0f) or prime-rl (PrimeIntellect-ai/prime-rl, 559b4477).
 # Without a checkout, the script skips the tests of slime and rLLM with a message. Without prime-rl, verifiers' own code reads the traces.
 set -uo pipefail
@@ -13,7 +14,13 @@ for checkout in "${@:2}"; do
   if [ -e "$checkout/src/prime_rl" ]; then prime=$(realpath "$checkout"); fi
 done
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
+root=$(realpath ../../..)
 bash setup.sh "$venv" || exit 1
+if [ -z "${SWEFARM_TEST_FARM:-}" ]; then
+  examples=cpburnz__pathspec-0.10.2,r1chardj0n3s__parse-1.20.2
+  node "$root/testkit/src/examples/build.ts" --ids "$examples" --for rootfs --host --out "$root/.swefarm/train" || exit 1
+  exec "$venv/bin/python" realfarm.py "$root/.swefarm/train/instances.jsonl" bash run.sh "$venv" "$slime" "$rllm" "$prime"
+fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 failed=0

@@ -4,7 +4,10 @@
 # usage: setup.sh VENV
 set -euo pipefail
 venv=$1
-if "$venv/bin/python" -c 'import torch, trl, skyrl, verl, transfer_queue, verifiers, openrlhf, tinker, chz, areal' >/dev/null 2>&1; then exit 0; fi
+if "$venv/bin/python" -c '
+import importlib.util, sys
+names = "torch trl skyrl verl transfer_queue verifiers openrlhf tinker tinker_cookbook chz areal termcolor".split()
+sys.exit(not all(map(importlib.util.find_spec, names)))' >/dev/null 2>&1; then exit 0; fi
 . "$(dirname "${BASH_SOURCE[0]}")/../venv.sh"
 python=$(python_of 3.12)
 install_torch "$venv" "$python" -r "$clients/trainers/requirements.txt"
