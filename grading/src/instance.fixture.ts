@@ -92,6 +92,13 @@ export const ran = (log: string | null, changes: Partial<EvaluationFacts> = {}):
 export const HARBOR = instance({
   harbor: {
     ...{ name: 'own/task', digest: `sha256:${'0'.repeat(64)}`, network: 'no-network', limits: {} },
-    ...{ files: {}, agent: {}, solution_env: {}, verifier: { timeout: 9, env: {} } },
+    ...{
+      files: {},
+      agent: {},
+      solution_env: {},
+      verifier: { timeout: 9, env: {} },
+      collect: [],
+      artifacts: [],
+    },
   },
 });

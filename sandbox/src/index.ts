@@ -42,3 +42,5 @@ export { SCRATCH } from './scratch.ts';
 export { describeStep, requireSteps, runSteps, setUp } from './setup.ts';
 export { openPreparedShell, openShell } from './shell.ts';
 export { prepareTree, takePatch } from './snapshot.ts';
+export { copyIn, copyOut } from './trees/copy.ts';
+export type { TreeEntry } from './trees/tree.ts';

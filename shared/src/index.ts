@@ -1,5 +1,11 @@
 export { isArtifactFile, isArtifactGone, readArtifactFile } from './artifacts/artifacts.ts';
-export { type AgentOutput, type ArtifactContent, decodeArtifact, encodeArtifact } from './artifacts/codec.ts';
+export {
+  type AgentOutput,
+  type ArtifactContent,
+  type CollectedArtifact,
+  decodeArtifact,
+  encodeArtifact,
+} from './artifacts/codec.ts';
 export type { ArtifactStore, StoredArtifact } from './artifacts/store.ts';
 export {
   type BegunAnswer,
@@ -98,7 +104,7 @@ export {
 } from './records/dryrun.ts';
 export { InstanceEnvironment, SetupStep, Step } from './records/environment.ts';
 export { RunForecast } from './records/forecast.ts';
-export { BUILT_IMAGES, HarborTask } from './records/harbor.ts';
+export { BUILT_IMAGES, type HarborArtifact, HarborTask } from './records/harbor.ts';
 export { type AttemptName, idOf, newId, parseRolloutId, rolloutId } from './records/ids.ts';
 export { brokenBecause, DatasetFamily, Instance, InstanceHealth } from './records/instance.ts';
 export { RolloutJob, RunRecord, startedGroup, startedRollouts } from './records/job.ts';

@@ -51,6 +51,7 @@ const SANDBOX: Rooms = {
   '': ['images'],
   engine: ['', 'images'],
   listening: [''],
+  trees: [''],
   namespaces: ['', 'images', 'listening'],
   // No runtime imports another.
   host: ['', 'listening', 'namespaces'],

@@ -1,20 +1,22 @@
 /** Reads the rows of Harbor tasks. A row contains the files of the task's folder (`harbor/folder.ts`). docs/harbor.md has the rules. */
-import { createHash } from 'node:crypto';
-import { BUILT_IMAGES, HARBOR_TASKS, type HarborTask } from '@swefarm/shared';
+import { HARBOR_TASKS } from '@swefarm/shared';
 import { parse, TomlError } from 'smol-toml';
 import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
-import { isImageName, withTag } from '../fields/image.ts';
-import { readDockerignore } from '../harbor/dockerignore.ts';
-import { MOST_TASK_BYTES, TASK_COLUMN, type TaskRow, type TaskRowFile } from '../harbor/folder.ts';
-import { mebibytes, networkOf, TaskToml, unprovidedIn } from '../harbor/tasktoml.ts';
+import { MOST_TASK_BYTES, TASK_COLUMN, type TaskRow } from '../harbor/folder.ts';
+import { builtFiles, imageOf, type TaskImage } from '../harbor/image.ts';
+import { limitsOf, numbered } from '../harbor/limits.ts';
+import { filesBelow, type TaskFiles, textOf } from '../harbor/taskfiles.ts';
+import { isSeparate, networkOf, TaskToml } from '../harbor/tasktoml.ts';
+import { unprovidedIn } from '../harbor/unprovided.ts';
+import { resolved } from '../harbor/variables.ts';
+import { artifactsOf, bringsTests, collectOf, userOf, verifierOf } from '../harbor/verifier.ts';
 import { type Family, type InstanceDraft, NOTHING, type RowContext } from './family.ts';
 
 const MIB = 1024 ** 2;
 const TESTS = 'tests/test.sh';
 const SOLUTION = 'solution/solve.sh';
 const ENVIRONMENT = 'environment/';
-const DOCKERFILE = `${ENVIRONMENT}Dockerfile`;
-const COMPOSE = /^environment\/(?:docker-)?compose\.ya?ml$/;
+const COMPOSE = /^(environment|tests)\/(?:docker-)?compose\.ya?ml$/;
 const SHOWN_KEYS = 20;
 
 export const harbor: Family = {
@@ -27,7 +29,7 @@ export const harbor: Family = {
 
 function readTask(read: FieldReader, context: RowContext): InstanceDraft {
   const row = asObject(read.row[TASK_COLUMN]) as TaskRow | null;
-  const files = asObject(row?.files) as Record<string, TaskRowFile> | null;
+  const files = asObject(row?.files) as TaskFiles | null;
   if (!row || !files) {
     read.complain(TASK_COLUMN, 'the content of a task', read.row[TASK_COLUMN], 'read the folder again');
     return NOTHING;
@@ -38,17 +40,21 @@ function readTask(read: FieldReader, context: RowContext): InstanceDraft {
   if (toml === null) return NOTHING;
   for (const { key, reason } of unprovidedIn(toml))
     read.refuse(`tasks with ${reason}`, key, `a task without ${reason}`, `a task with ${reason}`);
-  const compose = Object.keys(files).find((name) => COMPOSE.test(name));
+  const compose = Object.keys(files).find((name) => {
+    const [, folder] = COMPOSE.exec(name) ?? [];
+    return folder === 'environment' || (folder === 'tests' && isSeparate(toml));
+  });
   if (compose !== undefined)
     read.refuse('tasks with a Compose file', compose, 'a task of one container', 'a Compose file');
   if (read.problems.length > 0) return NOTHING;
   if (instruction === null) read.complain('instruction.md', 'a text', undefined, 'add the file');
-  if (!testScript) read.complain(TESTS, 'a script', undefined, 'add the file');
-  warnOfUnused(read, toml, files);
-  const image = imageOf(read, toml, files);
+  if (!testScript && !bringsTests(toml, files)) read.complain(TESTS, 'a script', undefined, 'add the file');
+  warnOfUnused(read, files);
+  const image = imageOf(read, 'environment', toml.environment, files, 'environment');
   const instanceId = read.id();
   const name = toml.task?.name ?? instanceId;
   const { workdir } = toml.environment;
+  const { taskEnv } = context;
   return {
     instance_id: instanceId,
     repo: name,
@@ -62,7 +68,7 @@ function readTask(read: FieldReader, context: RowContext): InstanceDraft {
     needs: HARBOR_TASKS,
     environment: {
       activate: '',
-      env: resolved(read, 'environment.env', toml.environment.env, context),
+      env: resolved(read, 'environment.env', toml.environment.env, taskEnv),
       ...(workdir === undefined ? {} : { workdir }),
     },
     harbor: {
@@ -70,31 +76,20 @@ function readTask(read: FieldReader, context: RowContext): InstanceDraft {
       digest: row.digest,
       files: neededFiles(read, files, image),
       ...(image.build ? { build: { timeout: toml.environment.build_timeout_sec } } : {}),
-      network: networkOf(toml) === 'no-network' ? 'no-network' : 'public',
-      limits: limitsOf(read, toml),
+      network: networkOf(toml.environment) === 'no-network' ? 'no-network' : 'public',
+      limits: limitsOf(read, 'environment', toml.environment),
       ...(toml.environment.healthcheck ? { healthcheck: toml.environment.healthcheck } : {}),
       agent: { ...numbered('timeout', toml.agent.timeout_sec), ...userOf(toml.agent.user) },
-      solution_env: resolved(read, 'solution.env', toml.solution.env, context),
-      verifier: {
-        timeout: toml.verifier.timeout_sec,
-        ...userOf(toml.verifier.user),
-        env: resolved(read, 'verifier.env', toml.verifier.env, context),
-      },
+      solution_env: resolved(read, 'solution.env', toml.solution.env, taskEnv),
+      verifier: verifierOf(read, toml, { files, image, taskEnv }),
+      collect: collectOf(toml),
+      artifacts: artifactsOf(toml),
       ...(context.rewardKey === undefined ? {} : { reward_key: context.rewardKey }),
     } satisfies HarborDraft,
   };
 }
 
 type HarborDraft = NonNullable<InstanceDraft['harbor']>;
-
-const textOf = (file: TaskRowFile | undefined): string | null =>
-  file?.base64 === undefined ? null : Buffer.from(file.base64, 'base64').toString('utf8');
-
-const numbered = <K extends string>(key: K, value: number | undefined) =>
-  (value === undefined ? {} : { [key]: value }) as { [P in K]?: number };
-
-const userOf = (user: string | number | undefined): { user?: string } =>
-  user === undefined ? {} : { user: String(user) };
 
 /** Returns the known keys of `task.toml` and warns of unknown keys. Returns null and records the problems if the file is invalid. */
 function readToml(read: FieldReader, text: string | null): TaskToml | null {
@@ -143,8 +138,7 @@ function unknownKeys(tree: Row): string[] {
 }
 
 /** Warns of parts of a task that Harbor uses and the farm ignores. These parts do not change the verdict. */
-function warnOfUnused(read: FieldReader, { artifacts }: TaskToml, files: Record<string, unknown>): void {
-  if (artifacts.length > 0) read.warn('task.toml: the farm does not copy artifacts out of the container');
+function warnOfUnused(read: FieldReader, files: TaskFiles): void {
   if (files['trajectory.json'])
     read.warn('the farm does not load trajectory.json: the agent starts without earlier turns');
   for (const folder of ['tests', 'solution'])
@@ -152,47 +146,14 @@ function warnOfUnused(read: FieldReader, { artifacts }: TaskToml, files: Record<
       read.warn(`the farm does not read ${folder}/.harborignore: it copies all files`);
 }
 
-type TaskImage = { name: string; build: boolean; needsFiles: boolean };
-
-/** Returns the image that the task names. Otherwise, workers build an image, and its name contains the hash of `environment/`. */
-function imageOf(read: FieldReader, toml: TaskToml, files: Record<string, TaskRowFile>): TaskImage {
-  const { docker_image: named } = toml.environment;
-  const hasDockerfile = files[DOCKERFILE] !== undefined;
-  if (named !== undefined) {
-    if (!isImageName(named))
-      read.complain('environment.docker_image', 'the name of a container image', named, 'correct task.toml');
-    return { name: withTag(named), build: false, needsFiles: !hasDockerfile };
-  }
-  if (!hasDockerfile)
-    read.complain(DOCKERFILE, 'a Dockerfile', undefined, 'add it, or name environment.docker_image');
-  const hash = createHash('sha256');
-  for (const [name, { base64 = '', executable }] of builtFiles(files))
-    hash.update(`${name}\0${executable ? 'x' : '-'}\0${base64}\n`);
-  return { name: BUILT_IMAGES + hash.digest('hex'), build: true, needsFiles: true };
-}
-
-/** Returns the files of `environment/` that `.dockerignore` does not exclude from the build. */
-function builtFiles(files: Record<string, TaskRowFile>): [string, TaskRowFile][] {
-  const isIgnored = readDockerignore(textOf(files[`${ENVIRONMENT}.dockerignore`]) ?? '');
-  // The builder reads these two files even if they are excluded, and then removes them from the context.
-  const read = [DOCKERFILE, `${ENVIRONMENT}.dockerignore`];
-  return filesBelow(files, ENVIRONMENT).filter(
-    ([name]) => read.includes(name) || !isIgnored(name.slice(ENVIRONMENT.length)),
-  );
-}
-
-const filesBelow = (files: Record<string, TaskRowFile>, ...folders: string[]) =>
-  Object.entries(files)
-    .filter(([name]) => folders.some((folder) => name.startsWith(folder)))
-    .sort(([a], [b]) => (a < b ? -1 : 1));
-
+/** Returns the files that a worker needs. Records a problem for each file that is too large for a row. */
 function neededFiles(
   read: FieldReader,
-  files: Record<string, TaskRowFile>,
+  files: TaskFiles,
   { build, needsFiles }: TaskImage,
 ): HarborDraft['files'] {
   const copied = needsFiles ? filesBelow(files, ENVIRONMENT) : [];
-  const environment = build ? builtFiles(files) : copied;
+  const environment = build ? builtFiles(files, 'environment') : copied;
   const needed: HarborDraft['files'] = {};
   for (const [name, { base64, bytes, executable }] of [
     ...filesBelow(files, 'tests/', 'solution/'),
@@ -208,46 +169,6 @@ function neededFiles(
     else needed[name] = { base64, executable };
   }
   return needed;
-}
-
-function limitsOf(read: FieldReader, { environment }: TaskToml): HarborTask['limits'] {
-  const { cpus, memory_mb, storage_mb, memory, storage } = environment;
-  const either = (key: string, number: number | undefined, text: string | undefined) => {
-    const old = mebibytes(text);
-    if (number !== undefined && old !== undefined && number !== old)
-      read.complain(`environment.${key}`, `the same size as ${key}_mb`, text, 'leave one of them out');
-    const size = number ?? old;
-    return size === undefined ? undefined : Math.round(size * MIB);
-  };
-  return {
-    ...numbered('cpus', cpus),
-    ...numbered('memory_bytes', either('memory', memory_mb, memory)),
-    ...numbered('disk_bytes', either('storage', storage_mb, storage)),
-  };
-}
-
-/** Replaces values of the form `${VAR}` or `${VAR:-default}` by the variables that the caller passes to tasks. */
-function resolved(
-  read: FieldReader,
-  key: string,
-  env: Record<string, string>,
-  { taskEnv = {} }: RowContext,
-): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(env).map(([name, value]) => {
-      const [, variable = '', fallback] = /^\$\{(\w+)(?::-([^}]*))?\}$/s.exec(value) ?? [];
-      if (variable === '') return [name, value];
-      const found = Object.hasOwn(taskEnv, variable) ? taskEnv[variable] : fallback;
-      if (found === undefined)
-        read.complain(
-          `${key}.${name}`,
-          `a value of ${variable}`,
-          value,
-          `give it with --task-env ${variable}`,
-        );
-      return [name, found ?? ''];
-    }),
-  );
 }
 
 /** Removes leading comments and headings with the word "canary", and then leading empty lines, as Harbor does. */

@@ -7,7 +7,7 @@ import { Instance } from '@swefarm/shared';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import fc from 'fast-check';
 import { parse, stringify } from 'smol-toml';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type ReadOptions, readDataset } from '../read.ts';
 import { toInstance } from '../row.ts';
 
@@ -33,6 +33,7 @@ allow_internet = false
 command = "true"
 retries = 2
 `;
+const SEPARATE = TOML.replace('env =', 'environment_mode = "separate"\nenv =');
 const TASK = {
   'task.toml': TOML,
   'instruction.md': '# CANARY line\n<!-- canary of the set -->\n\n\nSort it.\n\nAll of it.\n',
@@ -79,6 +80,8 @@ test('a task folder becomes an instance with its keys, files and digest', async 
     agent: { timeout: 60, user: 'worker' },
     solution_env: { ORDER: '-n' },
     verifier: { timeout: 30, env: { LIMIT: '6' } },
+    collect: [],
+    artifacts: [{ source: '/logs/artifacts', destination: 'logs/artifacts', exclude: [] }],
   });
   expect(files['tests/test.sh']?.executable).toBe(true);
   expect(Object.keys(files).sort()).toEqual(
@@ -90,6 +93,65 @@ test('a task folder becomes an instance with its keys, files and digest', async 
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([path, text]) => `${path}\0${createHash('sha256').update(text).digest('hex')}\n`);
   expect(digest).toBe(`sha256:${createHash('sha256').update(sums.join('')).digest('hex')}`);
+});
+
+describe('a separate verifier', () => {
+  const read = async (text: string, files: Record<string, string> = {}) => {
+    const { image, harbor } = await readOne(taskFolder({ ...TASK, 'task.toml': text, ...files }));
+    return { image, separate: harbor?.verifier.separate, harbor };
+  };
+  const own = '[verifier.environment]\nworkdir = "/grade"\nenv = { A = "b" }\n';
+
+  test('without an image of its own uses the image, limits and variables of the task', async () => {
+    const { image, separate } = await read(SEPARATE);
+    expect(separate).toEqual({
+      ...{ image, build: { timeout: 600, folder: 'environment' }, has_tests: false },
+      ...{ network: 'no-network', workdir: '/data', env: {} },
+      limits: { cpus: 0.5, memory_bytes: 256 * 1024 ** 2, disk_bytes: 1024 ** 3 },
+    });
+  });
+
+  test('uses tests/Dockerfile, whose image contains the tests', async () => {
+    const dockerfile = { 'tests/Dockerfile': 'FROM scratch\n' };
+    const { image, separate } = await read(`${TOML}${own}build_timeout_sec = 9.0\n`, dockerfile);
+    expect(separate).toEqual({
+      ...{ image: expect.stringMatching(/^localhost\/swefarm-harbor\/environment:[0-9a-f]{64}$/) },
+      ...{ build: { timeout: 9, folder: 'tests' }, has_tests: true, network: 'public' },
+      ...{ limits: {}, workdir: '/grade', env: { A: 'b' } },
+    });
+    expect(separate?.image).not.toBe(image);
+    const changed = await read(TOML + own, { ...dockerfile, 'tests/more.sh': 'true\n' });
+    expect(changed.separate?.image).not.toBe(separate?.image);
+    expect((await read(TOML, dockerfile)).separate).toBeUndefined();
+  });
+
+  test('prefers an image that the task names, and then needs no test script', async () => {
+    const { separate } = await read(`${TOML}${own}docker_image = "own/judge:2"\n`, {
+      'tests/Dockerfile': 'FROM scratch\n',
+    });
+    expect(separate).toMatchObject({ image: 'own/judge:2', has_tests: true });
+    expect(separate?.build).toBeUndefined();
+  });
+
+  test('has a network of its own', async () => {
+    const network = TOML.replace('env =', 'environment_mode = "separate"\nnetwork_mode = "public"\nenv =');
+    expect((await read(network)).separate?.network).toBe('public');
+    const shared = TOML.replace('env =', 'network_mode = "public"\nenv =');
+    await expect(read(shared)).rejects.toThrow('verifier.network_mode: expected a task without another');
+  });
+
+  test('gets the declared artifacts after the commands that collect them', async () => {
+    const { harbor } = await read(
+      `artifacts = ["/a//b/", { source = "/logs/artifacts", exclude = ["*.o"] }, { source = "/c", destination = "d/" }]\n` +
+        `${SEPARATE}[[verifier.collect]]\ncommand = "dump"\nuser = 7\n`,
+    );
+    expect(harbor?.artifacts).toEqual([
+      { source: '/a/b', destination: 'a/b', exclude: [] },
+      { source: '/logs/artifacts', destination: 'logs/artifacts', exclude: ['*.o'] },
+      { source: '/c', destination: 'd', exclude: [] },
+    ]);
+    expect(harbor?.collect).toEqual([{ command: 'dump', timeout: 60, user: '7' }]);
+  });
 });
 
 test('a folder of tasks is read in sorted order, without its other folders', async () => {
@@ -123,6 +185,22 @@ test.each<[string, string, RegExp]>([
     /environment\.memory: expected the same/,
   ],
   ['a missing variable', TOML.replace(':-6', ''), /verifier\.env\.LIMIT: expected .* --task-env OWN_LIMIT/],
+  ['a relative artifact', `artifacts = ["out"]\n${TOML}`, /artifacts\.0\.source: expected .*absolute path/],
+  [
+    'an artifact outside of its folder',
+    `artifacts = [{ source = "/a/../b" }]\n${TOML}`,
+    /artifacts\.0\.source: expected .*without \.\./,
+  ],
+  [
+    'an artifact in place of the manifest',
+    `artifacts = [{ source = "/a", destination = "manifest.json" }]\n${TOML}`,
+    /artifacts\.0\.destination: expected .*not manifest\.json/,
+  ],
+  [
+    'two modes of the verifier',
+    `${TOML.replace('env =', 'environment_mode = "shared"\nenv =')}[verifier.environment]\ncpus = 1\n`,
+    /verifier\.environment: expected no environment/,
+  ],
   ['a relative folder', TOML.replace('/data', 'data'), /environment\.workdir: expected an absolute path/],
 ])('the error about task.toml with %s names the key', async (_, text, message) => {
   await expect(readDataset(withToml(text))).rejects.toThrow(message);
@@ -136,10 +214,10 @@ test.each<[string, Record<string, string>]>([
   ['environment.network_mode', { 'task.toml': TOML.replace('cpus', 'network_mode = "allowlist"\ncpus') }],
   ['agent.network_mode', { 'task.toml': TOML.replace('user =', 'network_mode = "public"\nuser =') }],
   ['environment.mcp_servers', { 'task.toml': TOML.replace('cpus', 'mcp_servers = [{ name = "x" }]\ncpus') }],
-  [
-    'verifier.environment_mode',
-    { 'task.toml': TOML.replace('env =', 'environment_mode = "separate"\nenv =') },
-  ],
+  ['verifier.environment.gpus', { 'task.toml': `${TOML}[verifier.environment]\ngpus = 1\n` }],
+  ['verifier.collect', { 'task.toml': `${TOML}[[verifier.collect]]\ncommand = "x"\nservice = "db"\n` }],
+  ['artifacts', { 'task.toml': `artifacts = [{ source = "/a", service = "db" }]\n${TOML}` }],
+  ['tests/docker-compose.yaml', { 'task.toml': SEPARATE, 'tests/docker-compose.yaml': 'services: {}\n' }],
   ['environment/docker-compose.yaml', { 'environment/docker-compose.yaml': 'services: {}\n' }],
 ])('a task with %s is refused before a run, and can be left out', async (key, changed) => {
   const folder = taskFolder({ ...TASK, ...changed });
@@ -149,9 +227,11 @@ test.each<[string, Record<string, string>]>([
 });
 
 test('a warning names unknown keys, which have no effect', async () => {
-  const { warnings, harbor } = await readOne(withToml(`colour = "blue"\n${TOML}speed = 1\n`));
+  const { warnings, harbor } = await readOne(
+    withToml(`colour = "blue"\nartifacts = [{ source = "/a", size = 1 }]\n${TOML}speed = 1\n`),
+  );
   expect(warnings).toEqual([expect.stringMatching(/unknown keys: .*environment\.healthcheck\.speed.*/)]);
-  expect(warnings[0]).toContain('colour');
+  for (const key of ['colour', 'artifacts.0.size']) expect(warnings[0]).toContain(key);
   expect(harbor?.verifier.timeout).toBe(30);
 });
 

@@ -16,11 +16,75 @@ const network = {
   allowed_hosts: z.array(z.string()).default([]),
 };
 
+const Environment = z.strictObject({
+  build_timeout_sec: seconds.default(600),
+  docker_image: z.string().min(1).optional(),
+  os: z.enum(['linux', 'windows']).default('linux'),
+  cpus: positive.optional(),
+  memory_mb: positive.int().optional(),
+  storage_mb: positive.int().optional(),
+  memory: size,
+  storage: size,
+  gpus: z.number().int().nonnegative().default(0),
+  gpu_types: z.array(z.string()).nullish(),
+  tpu: z.unknown().optional(),
+  allow_internet: z.boolean().optional(),
+  workdir: z
+    .string()
+    .regex(/^\/[^\0\n]*$/, { error: 'expected an absolute path' })
+    .optional(),
+  healthcheck: z
+    .strictObject({
+      command: z.string().min(1),
+      interval_sec: z.number().nonnegative().optional(),
+      timeout_sec: seconds.optional(),
+      start_period_sec: z.number().nonnegative().optional(),
+      start_interval_sec: z.number().nonnegative().optional(),
+      retries: z.number().int().positive().optional(),
+    })
+    .optional(),
+  mcp_servers: z.array(z.unknown()).default([]),
+  skills_dir: z.string().optional(),
+  env: environment,
+  ...network,
+});
+export type Environment = z.infer<typeof Environment>;
+
+const isContained = (path: string): boolean => !/[\0\n\\]/.test(path) && !path.split('/').includes('..');
+/** Path in the agent's container. `..` is refused, because the path decides where the artifact is in an exported trial. */
+const source = z.string().refine((path) => /^\/+[^/]/.test(path) && isContained(path), {
+  error: 'expected an absolute path without ..',
+});
+const destination = z
+  .string()
+  .refine((path) => !/^\/|^manifest\.json\/*$/.test(path) && isContained(path), {
+    error: 'expected a relative path without .., and not manifest.json',
+  })
+  .optional();
+
+/** A text is the path of an artifact without further keys. */
+const Artifact = z.preprocess(
+  (given) => (typeof given === 'string' ? { source: given } : given),
+  z.strictObject({
+    source,
+    destination,
+    exclude: z.array(z.string()).default([]),
+    service: z.string().nullish(),
+  }),
+);
+
+const Collect = z.strictObject({
+  command: z.string(),
+  service: z.string().default('main'),
+  timeout_sec: z.number().min(1).default(60),
+  user,
+});
+
 export const TaskToml = z.strictObject({
   version: z.string().optional(),
   schema_version: z.string().optional(),
   source: z.string().optional(),
-  artifacts: z.array(z.unknown()).default([]),
+  artifacts: z.array(Artifact).default([]),
   multi_step_reward_strategy: z.unknown().optional(),
   task: z
     .strictObject({
@@ -39,81 +103,30 @@ export const TaskToml = z.strictObject({
       user,
       env: environment,
       environment_mode: z.enum(['shared', 'separate']).optional(),
-      environment: z.record(z.string(), z.unknown()).optional(),
-      collect: z.array(z.unknown()).default([]),
+      environment: Environment.optional(),
+      collect: z.array(Collect).default([]),
       ...network,
+    })
+    .refine(({ environment_mode, environment: own }) => environment_mode !== 'shared' || !own, {
+      error: 'expected no environment beside the mode "shared"',
+      path: ['environment'],
     })
     .prefault({}),
   solution: z.strictObject({ env: environment }).prefault({}),
-  environment: z
-    .strictObject({
-      build_timeout_sec: seconds.default(600),
-      docker_image: z.string().min(1).optional(),
-      os: z.enum(['linux', 'windows']).default('linux'),
-      cpus: positive.optional(),
-      memory_mb: positive.int().optional(),
-      storage_mb: positive.int().optional(),
-      memory: size,
-      storage: size,
-      gpus: z.number().int().nonnegative().default(0),
-      gpu_types: z.array(z.string()).nullish(),
-      tpu: z.unknown().optional(),
-      allow_internet: z.boolean().optional(),
-      workdir: z
-        .string()
-        .regex(/^\/[^\0\n]*$/, { error: 'expected an absolute path' })
-        .optional(),
-      healthcheck: z
-        .strictObject({
-          command: z.string().min(1),
-          interval_sec: z.number().nonnegative().optional(),
-          timeout_sec: seconds.optional(),
-          start_period_sec: z.number().nonnegative().optional(),
-          start_interval_sec: z.number().nonnegative().optional(),
-          retries: z.number().int().positive().optional(),
-        })
-        .optional(),
-      mcp_servers: z.array(z.unknown()).default([]),
-      skills_dir: z.string().optional(),
-      env: environment,
-      ...network,
-    })
-    .prefault({}),
+  environment: Environment.prefault({}),
   steps: z.array(z.unknown()).default([]),
 });
 export type TaskToml = z.infer<typeof TaskToml>;
 
-/** Features that the farm does not provide: key, reason in errors, and whether a task requests the feature. */
-const UNPROVIDED: readonly [key: string, reason: string, asks: (task: TaskToml) => boolean][] = [
-  ['steps', 'several steps', ({ steps }) => steps.length > 0],
-  ['environment.os', 'Windows', ({ environment }) => environment.os === 'windows'],
-  ['environment.gpus', 'GPUs', ({ environment }) => environment.gpus > 0],
-  ['environment.tpu', 'TPUs', ({ environment }) => (environment.tpu ?? null) !== null],
-  ['environment.mcp_servers', 'MCP servers', ({ environment }) => environment.mcp_servers.length > 0],
-  ['environment.skills_dir', 'skills of an agent', ({ environment }) => environment.skills_dir !== undefined],
-  [
-    'verifier.environment_mode',
-    'a separate verifier',
-    ({ verifier }) => verifier.environment_mode === 'separate' || verifier.environment !== undefined,
-  ],
-  ['verifier.collect', 'commands that collect artifacts', ({ verifier }) => verifier.collect.length > 0],
-  ...(['environment', 'agent', 'verifier'] as const).map((part): (typeof UNPROVIDED)[number] => [
-    `${part}.network_mode`,
-    'a network with an allowlist',
-    (task) => task[part].network_mode === 'allowlist' || task[part].allowed_hosts.length > 0,
-  ]),
-  ...(['agent', 'verifier'] as const).map((part): (typeof UNPROVIDED)[number] => [
-    `${part}.network_mode`,
-    'another network in one phase',
-    (task) => (task[part].network_mode ?? networkOf(task)) !== networkOf(task),
-  ]),
-];
+/** Returns whether the verifier has a container of its own. */
+export const isSeparate = ({ verifier }: TaskToml): boolean =>
+  verifier.environment_mode === 'separate' || verifier.environment !== undefined;
 
-export const unprovidedIn = (task: TaskToml): { key: string; reason: string }[] =>
-  UNPROVIDED.filter(([, , asks]) => asks(task)).map(([key, reason]) => ({ key, reason }));
-
-export const networkOf = ({ environment }: TaskToml): 'public' | 'no-network' | 'allowlist' =>
-  environment.network_mode ?? (environment.allow_internet === false ? 'no-network' : 'public');
+export const networkOf = ({
+  network_mode,
+  allow_internet,
+}: Environment): 'public' | 'no-network' | 'allowlist' =>
+  network_mode ?? (allow_internet === false ? 'no-network' : 'public');
 
 const STEPS_OF_1024 = { K: -1, M: 0, G: 1 } as const;
 

@@ -31,6 +31,22 @@ export type ArtifactContent = {
   kept?: { facts: RewardFacts; seconds: Seconds; agent?: InstalledAgent };
   /** What an agent that comes as a program printed and wrote; absent without such an agent. */
   outputs?: AgentOutput[];
+  /** Artifacts of a Harbor task, from the agent's container. */
+  collected?: CollectedArtifact[];
+};
+
+/** A file or folder that was copied out of a container. `why`: reason why it, or a part of it, was not copied. */
+export type CollectedArtifact = {
+  source: string;
+  /** Path below the folder `artifacts/` of an exported trial. */
+  destination: string;
+  exclude: string[];
+  type: 'file' | 'directory';
+  /** As in Harbor's manifest. `skipped`: another artifact has the same destination, or a destination above or below. */
+  status: 'ok' | 'failed' | 'skipped';
+  why?: string;
+  /** `path` is relative to the folder, and empty for a single file. An entry without `content` and `link` is a folder. */
+  files: { path: string; mode?: number; content?: Int8Array; link?: string }[];
 };
 
 /** `content`: text, or the bytes of a file that is no text. `bytes`: size of the file; more than `content` has if its end was left out. */
@@ -104,6 +120,7 @@ async function decodeOne(blob: Uint8Array): Promise<ArtifactContent> {
   artifact.test_log = logText(artifact.test_log);
   if (artifact.trajectory) decodeTokens(allTurns(artifact.trajectory));
   for (const output of artifact.outputs ?? []) decodeFields(output);
+  for (const { files } of artifact.collected ?? []) for (const file of files) decodeFields(file);
   return artifact;
 }
 

@@ -27,6 +27,41 @@ const Healthcheck = z.object({
   retries: z.number().int().positive().max(1_000).default(3),
 });
 
+const limits = z.object({
+  cpus: z.number().positive().max(MOST.cpus).optional(),
+  memory_bytes: z.number().int().positive().max(MOST.bytes).optional(),
+  disk_bytes: z.number().int().positive().max(MOST.bytes).optional(),
+});
+const network = z.enum(['public', 'no-network']);
+const path = z.string().regex(/^\/[^\0\n]*$/, { error: 'expected an absolute path' });
+
+/** Container of a verifier that does not share the agent's container. */
+const SeparateVerifier = z.object({
+  image: z.string().min(1),
+  /** Present if workers build the image from the Dockerfile of `folder`. `timeout` is the time limit of the build in seconds. */
+  build: z.object({ timeout: seconds, folder: z.enum(['environment', 'tests']) }).optional(),
+  /** Whether the image contains `/tests`. Otherwise the worker copies `tests/` into the container. */
+  has_tests: z.boolean(),
+  network,
+  /** Limits of the container. If a limit is absent, the limit of the agent's container applies. */
+  limits,
+  workdir: path.optional(),
+  env: environment,
+});
+
+/** A file or folder that the worker copies out of the agent's container, and into the container of a separate verifier. */
+const HarborArtifact = z.object({
+  source: path,
+  /** Path below the folder `artifacts/` of an exported trial. */
+  destination: z.string().min(1),
+  /** Patterns of files to omit, in the syntax of `tar --exclude`. */
+  exclude: z.array(z.string()).default([]),
+});
+export type HarborArtifact = z.infer<typeof HarborArtifact>;
+
+/** Command that runs in the agent's container after the agent, before the worker copies artifacts. */
+const CollectHook = z.object({ command: z.string(), timeout: seconds, user: user.optional() });
+
 export const HarborTask = z.object({
   /** Name of the task, such as `org/short`. */
   name: z.string().min(1),
@@ -36,18 +71,22 @@ export const HarborTask = z.object({
   files: z.record(z.string(), TaskFile),
   /** Present if workers build the image from `environment/Dockerfile`. `timeout` is the time limit of the build in seconds. */
   build: z.object({ timeout: seconds }).optional(),
-  network: z.enum(['public', 'no-network']),
+  network,
   /** Limits of the container. If a limit is absent, the limit of the run applies. */
-  limits: z.object({
-    cpus: z.number().positive().max(MOST.cpus).optional(),
-    memory_bytes: z.number().int().positive().max(MOST.bytes).optional(),
-    disk_bytes: z.number().int().positive().max(MOST.bytes).optional(),
-  }),
+  limits,
   healthcheck: Healthcheck.optional(),
   agent: z.object({ timeout: seconds.optional(), user: user.optional() }),
   /** Additional environment variables of `solution/solve.sh`. */
   solution_env: environment,
-  verifier: z.object({ timeout: seconds, user: user.optional(), env: environment }),
+  verifier: z.object({
+    timeout: seconds,
+    user: user.optional(),
+    env: environment,
+    /** If it is absent, the verifier runs in the agent's container. */
+    separate: SeparateVerifier.optional(),
+  }),
+  collect: z.array(CollectHook).default([]),
+  artifacts: z.array(HarborArtifact).default([]),
   /** Key of the reward if the verifier writes several rewards. If it is absent, the key is `reward` or the only key. */
   reward_key: z.string().optional(),
 });

@@ -97,7 +97,7 @@ export const Instance = z.object({
   environment: InstanceEnvironment.optional(),
   /** The evaluation plan from the reader of the family; absent: the plan is made from the columns above. */
   plan: InstancePlan.optional(),
-  /** Present if the instance is a Harbor task. The verifier of the task runs in the agent's container. */
+  /** Present if the instance is a Harbor task. */
   harbor: HarborTask.optional(),
   /** Level that a worker must understand (needs.ts); absent: 1. */
   needs: z.number().int().nonnegative().optional(),

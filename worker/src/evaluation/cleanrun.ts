@@ -19,7 +19,15 @@ import {
   type Suspect,
   watchDisk,
 } from '@swefarm/sandbox';
-import { type HarborTask, type Instance, type InstancePlan, poll, RolloutFailure } from '@swefarm/shared';
+import {
+  type CollectedArtifact,
+  type HarborTask,
+  type Instance,
+  type InstancePlan,
+  poll,
+  RolloutFailure,
+} from '@swefarm/shared';
+import { collectWork, copyArtifacts, restoreWork, runHooks } from '../harbor/collect.ts';
 import { prepareVerifier, runSolution } from '../harbor/verify.ts';
 import { applyPatch, mayLackFiles, withoutRecreated } from './apply.ts';
 import {
@@ -42,6 +50,10 @@ export type CleanRunDeps = {
   container: () => Promise<Container>;
   /** Opens a new container in which nothing has run; absent: `container` opens one. */
   bare?: () => Promise<Container>;
+  /** Opens a new container of the agent's image for the solution of a Harbor task whose verifier is separate. */
+  workContainer: () => Promise<Container>;
+  /** Reports a problem with the artifacts of a Harbor task. */
+  warn: (message: string) => void;
   /** Removes containers in the background, so that grading does not wait for them. */
   removals: Removals;
   timeoutSeconds: number;
@@ -59,13 +71,21 @@ export type CleanRunDeps = {
   signal: AbortSignal;
 };
 
-export type Work = { instance: Instance; plan: InstancePlan; patch: string };
+/** `collected`: work for the separate verifier of a Harbor task. If it is absent, the solution `patch` runs first. */
+export type Work = {
+  instance: Instance;
+  plan: InstancePlan;
+  patch: string;
+  collected?: readonly CollectedArtifact[];
+};
 
 export type Ran = {
   facts: Omit<EvaluationFacts, 'log'>;
   /** The node's disk during the run and at its end. `full`: perhaps another sandbox filled it; `filled`: this sandbox filled it. */
   disk: 'free' | 'full' | 'filled';
   log: Buffer | null;
+  /** Artifacts of a Harbor task; absent for other instances. */
+  collected?: readonly CollectedArtifact[];
   startSeconds: number;
   testsSeconds: number;
 };
@@ -87,7 +107,8 @@ export const noRun = (plan: InstancePlan, deps: CleanRunDeps): Ran['facts'] => (
 });
 
 /** Throws RolloutFailure `evaluation_lost`, `setup_failed` or `node_memory`, and the errors of the runtime. */
-export async function runOnce(work: Work, deps: CleanRunDeps): Promise<Ran> {
+export async function runOnce(given: Work, deps: CleanRunDeps): Promise<Ran> {
+  const work = { ...given, ...(await separateWork(given, deps)) };
   const began = performance.now();
   const container = await deps.container();
   try {
@@ -101,6 +122,33 @@ export async function runOnce(work: Work, deps: CleanRunDeps): Promise<Ran> {
   } finally {
     await deps.removals.remove(container);
   }
+}
+
+/** Returns the work for a separate verifier. Runs the solution in a container of its own unless the work is known. */
+async function separateWork(work: Work, deps: CleanRunDeps): Promise<Pick<Work, 'collected'>> {
+  const { collected, instance } = work;
+  const { harbor } = instance;
+  if (!harbor?.verifier.separate || collected) return {};
+  const container = await deps.workContainer();
+  try {
+    await solve(container, harbor, work, deps);
+    return { collected: await collectWork(container, harbor, deps) };
+  } catch (error) {
+    throw await lossOr(error, container, 'evaluation_lost');
+  } finally {
+    await deps.removals.remove(container);
+  }
+}
+
+/** Runs the solution of a Harbor task, if there is one. */
+async function solve(
+  container: Container,
+  task: HarborTask,
+  { patch }: Pick<Work, 'patch'>,
+  { solutionSeconds, timeoutSeconds, signal }: CleanRunDeps,
+): Promise<void> {
+  const timeoutMs = (solutionSeconds ?? timeoutSeconds) * 1000;
+  if (patch !== '') await runSolution(container, task, patch, { timeoutMs, signal });
 }
 
 /** Throws RolloutFailure `node_memory` when the tests were killed for memory and might run on a node with more memory. */
@@ -146,20 +194,30 @@ async function preparePatch(container: Container, given: Work, ran: Omit<Ran, 'd
   return () => runPatched(container, work, ran, seal, deps);
 }
 
-/** Runs the verifier of a Harbor task. If `patch` is not empty, it is a solution, and runs before the verifier. */
+/** Runs the verifier of a Harbor task. A shared verifier runs in the container of the solution or of the agent. */
 async function verifyTask(
   container: Container,
   task: HarborTask,
-  { plan, patch }: Work,
+  work: Work,
   ran: Omit<Ran, 'disk'>,
   deps: CleanRunDeps,
 ): Promise<void> {
-  const { signal, solutionSeconds = deps.timeoutSeconds } = deps;
+  const { signal } = deps;
   const { facts } = ran;
+  const { plan, collected } = work;
   facts.patch_state = 'applied';
-  if (patch !== '') await runSolution(container, task, patch, { timeoutMs: solutionSeconds * 1000, signal });
-  await container.killProcesses();
-  Object.assign(facts, await changedSoFar(container, signal));
+  if (task.verifier.separate) {
+    ran.collected = collected ?? [];
+    await restoreWork(container, ran.collected, signal);
+  } else {
+    await solve(container, task, work, deps);
+    await container.killProcesses();
+    Object.assign(facts, await changedSoFar(container, signal));
+    // Hooks and artifacts use programs of the container, which the agent may have replaced.
+    await runHooks(container, task, deps);
+    ran.collected = await copyArtifacts(container, task, deps);
+    await container.killProcesses();
+  }
   const verifier = await prepareVerifier(container, task, signal);
   if ('blocked' in verifier) {
     requireRunning(await container.state());

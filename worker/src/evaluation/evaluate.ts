@@ -33,20 +33,21 @@ export type EvaluationDeps = CleanRunDeps &
   };
 
 /** `startSeconds`: start of the clean container; `testsSeconds`: duration of the eval script. Both are of the last run. */
-export type Evaluated = { report: Report; log: Buffer | null; startSeconds: number; testsSeconds: number };
+export type Evaluated = { report: Report } & Pick<Ran, 'log' | 'collected' | 'startSeconds' | 'testsSeconds'>;
 
 /** Throws RolloutFailure `evaluation_lost`, `node_disk`, `node_memory`, `parse_timeout` or `setup_failed`, and errors of the runtime. */
 export async function evaluate(
-  { instance, plan, patch }: Omit<Work, 'patch'> & { patch: string | null },
+  { patch, ...given }: Omit<Work, 'patch'> & { patch: string | null },
   deps: EvaluationDeps,
 ): Promise<Evaluated> {
+  const { instance, plan } = given;
   const skipped = skipReason(patch, plan, deps.evaluateEmpty);
   if (skipped) {
     const facts = { ...noRun(plan, deps), patch_state: skipped, log: null };
     const report = gradeEvaluation(instance, plan, facts, patch ?? '');
     return { report, log: null, startSeconds: 0, testsSeconds: 0 };
   }
-  const work = { instance, plan, patch: patch ?? '' };
+  const work = { ...given, patch: patch ?? '' };
   const evaluated = await runTests(work, deps);
   const { report } = evaluated;
   if (report.resolved && report.trust.level !== 'forged') {
@@ -65,8 +66,9 @@ export async function runTests(work: Work, deps: EvaluationDeps): Promise<Evalua
     return runOnce(work, deps);
   };
   let ran = await deps.evaluationLock.shared(run, deps.signal);
-  // The tests of a Harbor task cannot run twice: only one container has the work of the agent.
-  const repeatable = work.instance.harbor === undefined;
+  const { harbor } = work.instance;
+  // A shared verifier of a Harbor task cannot run twice: only one container has the work of the agent.
+  const repeatable = harbor === undefined || harbor.verifier.separate !== undefined;
   if (ran.facts.timed_out && repeatable && !(await isGoldFarFromLimit(deps)))
     ran = await deps.evaluationLock.alone(run, deps.signal);
   let report = await grade(work, ran, deps);
@@ -76,7 +78,8 @@ export async function runTests(work: Work, deps: EvaluationDeps): Promise<Evalua
     ran.facts.sandbox_killed = true;
     report = await grade(work, ran, deps);
   }
-  return { report, log: ran.log, startSeconds: ran.startSeconds, testsSeconds: ran.testsSeconds };
+  const { log, collected, startSeconds, testsSeconds } = ran;
+  return { report, log, ...(collected ? { collected } : {}), startSeconds, testsSeconds };
 }
 
 /** Returns whether gold needs so little time that other load on the node cannot have caused a timeout. */

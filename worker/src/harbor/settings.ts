@@ -22,15 +22,13 @@ export function runOfTask(run: RunRecord, { harbor }: Pick<Instance, 'harbor'>):
       'instance_invalid',
       'a Harbor task yields no patch: sessions, feedback on submits and printed patches are not possible',
     );
-  const network = harbor.network === 'no-network' ? 'none' : sandbox.agent_network;
   return {
     ...run,
     agent: { ...agent, time_limit: Math.min(agent.time_limit, harbor.agent.timeout ?? agent.time_limit) },
     sandbox: {
       ...sandbox,
-      agent_network: network,
-      // The verifier runs in the agent's container.
-      eval_network: network,
+      agent_network: networkOf(harbor.network, run),
+      eval_network: networkOf(harbor.verifier.separate?.network ?? harbor.network, run),
       cpus: harbor.limits.cpus ?? sandbox.cpus,
       memory_bytes: harbor.limits.memory_bytes ?? sandbox.memory_bytes,
       disk_bytes: harbor.limits.disk_bytes ?? sandbox.disk_bytes,
@@ -39,35 +37,73 @@ export function runOfTask(run: RunRecord, { harbor }: Pick<Instance, 'harbor'>):
   };
 }
 
+const networkOf = (network: HarborTask['network'], { sandbox }: Pick<RunRecord, 'sandbox'>) =>
+  network === 'no-network' ? 'none' : sandbox.agent_network;
+
+/**
+ * Returns the settings of the evaluation container. `run` comes from {@link runOfTask}; limits of a separate verifier replace the limits of
+ * the agent's container.
+ */
+export function runOfVerifier<R extends Pick<RunRecord, 'sandbox'>>(
+  run: R,
+  { harbor }: Pick<Instance, 'harbor'>,
+): R {
+  const limits = harbor?.verifier.separate?.limits;
+  return limits ? { ...run, sandbox: { ...run.sandbox, ...limits } } : run;
+}
+
 /** Minimum limits of a build step. The task can raise them. Harbor has no limits, and a compiler needs more than most tasks. */
 const BUILD_LIMITS = { cpus: 2, memoryBytes: 4 * 1024 ** 3 };
 
+type Images = Pick<Runtime, 'name' | 'build' | 'ensureImage'>;
+
 /**
- * Returns the image of an instance. Builds the image of a Harbor task if the node does not have the image. The digest of a built image is
- * the digest of `environment/`, because the image's id differs on each node. Throws RolloutFailure `image_not_built` if the runtime cannot
- * build images, and the errors of the runtime.
+ * Returns the image of an instance. Builds the image of a Harbor task if the node does not have the image. Throws RolloutFailure
+ * `image_not_built` if the runtime cannot build images, and the errors of the runtime.
  */
-export async function imageOf(
+export const imageOf = (
   { image, instance_id, harbor }: Pick<Instance, 'image' | 'instance_id' | 'harbor'>,
-  runtime: Pick<Runtime, 'name' | 'build' | 'ensureImage'>,
+  runtime: Images,
+  signal: AbortSignal,
+): Promise<ReadyImage> => {
+  const build = harbor?.build && ({ ...harbor.build, folder: 'environment' } as const);
+  return readyImage({ image, instance_id, harbor, build }, runtime, signal);
+};
+
+/** Returns the image of the separate verifier, or null if the verifier shares the agent's container. Throws the errors of {@link imageOf}. */
+export async function verifierImageOf(
+  { instance_id, harbor }: Pick<Instance, 'instance_id' | 'harbor'>,
+  runtime: Images,
+  signal: AbortSignal,
+): Promise<ReadyImage | null> {
+  const { image, build } = harbor?.verifier.separate ?? {};
+  return image === undefined ? null : readyImage({ image, instance_id, harbor, build }, runtime, signal);
+}
+
+type Build = NonNullable<NonNullable<HarborTask['verifier']['separate']>['build']>;
+
+/** The digest of a built image is the digest of the folder, because the image's id differs on each node. */
+async function readyImage(
+  given: Pick<Instance, 'image' | 'instance_id' | 'harbor'> & { build: Build | undefined },
+  runtime: Images,
   signal: AbortSignal,
 ): Promise<ReadyImage> {
-  if (harbor?.build) {
-    if (!runtime.build)
-      throw new RolloutFailure(
-        'image_not_built',
-        `the runtime ${runtime.name} cannot build images: set environment.docker_image`,
-      );
-    const files = taskFiles(harbor, 'environment/');
-    const limits = {
-      cpus: Math.max(BUILD_LIMITS.cpus, harbor.limits.cpus ?? 0),
-      memoryBytes: Math.max(BUILD_LIMITS.memoryBytes, harbor.limits.memory_bytes ?? 0),
-    };
-    await runtime.build({ name: image, files, timeoutMs: harbor.build.timeout * 1000, limits }, signal);
-    const built = await runtime.ensureImage(image, signal, instance_id);
-    return { ...built, digest: `sha256:${image.slice(BUILT_IMAGES.length)}` };
-  }
-  return await runtime.ensureImage(image, signal, instance_id);
+  const { image, instance_id, harbor, build } = given;
+  if (!harbor || !build) return await runtime.ensureImage(image, signal, instance_id);
+  if (!runtime.build)
+    throw new RolloutFailure(
+      'image_not_built',
+      `the runtime ${runtime.name} cannot build images: set ${build.folder === 'tests' ? 'verifier.' : ''}environment.docker_image`,
+    );
+  const own = build.folder === 'tests' ? harbor.verifier.separate?.limits : harbor.limits;
+  const limits = {
+    cpus: Math.max(BUILD_LIMITS.cpus, own?.cpus ?? 0),
+    memoryBytes: Math.max(BUILD_LIMITS.memoryBytes, own?.memory_bytes ?? 0),
+  };
+  const files = taskFiles(harbor, `${build.folder}/`);
+  await runtime.build({ name: image, files, timeoutMs: build.timeout * 1000, limits }, signal);
+  const built = await runtime.ensureImage(image, signal, instance_id);
+  return { ...built, digest: `sha256:${image.slice(BUILT_IMAGES.length)}` };
 }
 
 /** Returns the files below a folder of the task. The keys are paths relative to the folder. */

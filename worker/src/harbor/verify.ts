@@ -1,6 +1,6 @@
 /**
- * Prepares the agent's container for the shared verifier of a Harbor task. Removes all files of the agent in `/tests` and `/logs/verifier`
- * before the tests begin. The agent may have replaced programs of the container; the report's `trust` covers replaced programs.
+ * Prepares a container for the verifier of a Harbor task. Removes all files in `/tests` and `/logs/verifier` before the tests begin. A
+ * shared verifier uses programs of the container that the agent may have replaced; the report's `trust` covers replaced programs.
  */
 import type { Container, ExecOptions } from '@swefarm/sandbox';
 import { type HarborTask, SwefarmError, shellExports } from '@swefarm/shared';
@@ -13,12 +13,15 @@ const OUTPUT_BYTES = 64 * 1024;
 const REWARDS = ['/logs/verifier/reward.json', '/logs/verifier/reward.txt'];
 /**
  * Empties both folders from inside the container, for runtimes without `replaceFolders`. Replaces links, which could point to files of the
- * agent. The last line fails if files remain, because the agent may have replaced `rm`.
+ * agent. Fails if files remain, because the agent may have replaced `rm`.
  */
 const CLEAR = `export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 [ -L /logs ] && rm -f /logs
-rm -rf "/$1" /logs/verifier && mkdir -p /logs/verifier "/$1" && chmod 777 /logs/verifier && chmod 755 "/$1"
-for left in "/$1"/* "/$1"/.[!.]* /logs/verifier/* /logs/verifier/.[!.]*; do [ -e "$left" ] && exit 1; done; [ -d "/$1" ]`;
+rm -rf /logs/verifier && mkdir -p /logs/verifier && chmod 777 /logs/verifier
+for left in /logs/verifier/* /logs/verifier/.[!.]*; do [ -e "$left" ] && exit 1; done
+[ -n "$1" ] || exit 0
+rm -rf "/$1" && mkdir -p "/$1" && chmod 755 "/$1"
+for left in "/$1"/* "/$1"/.[!.]*; do [ -e "$left" ] && exit 1; done; [ -d "/$1" ]`;
 
 type Folder = 'tests' | 'solution';
 
@@ -53,35 +56,41 @@ export async function prepareVerifier(
   task: HarborTask,
   signal: AbortSignal,
 ): Promise<{ user: string } | { blocked: string }> {
-  if (!(await copyIn(container, task, 'tests', signal)))
+  const { has_tests: hasTests = false } = task.verifier.separate ?? {};
+  if (!(await copyIn(container, task, hasTests ? null : 'tests', signal)))
     return { blocked: "cannot remove the agent's files in /tests and /logs/verifier" };
+  if (hasTests) await runs(container, 'root', 'chmod +x /tests/test.sh', [], signal);
   const user = userOf(task.verifier, container.spec.image);
   if (!(await runs(container, user, ':', [], signal))) return { blocked: '/bin/bash does not run' };
   return { user };
 }
 
-/** Empties `folder` and `/logs/verifier`, and copies files of the task into `folder`. Returns false if one of them cannot be emptied. */
+/**
+ * Empties `folder` and `/logs/verifier`, and copies files of the task into `folder`. Returns false if one of them cannot be emptied.
+ * @param folder null: only `/logs/verifier` is emptied, because the image has the tests
+ */
 async function copyIn(
   container: Container,
   task: HarborTask,
-  folder: Folder,
+  folder: Folder | null,
   signal: AbortSignal,
 ): Promise<boolean> {
   const script = folder === 'tests' ? 'test.sh' : 'solve.sh';
-  const files = [...taskFiles(task, `${folder}/`)].map(([path, { content, executable }]) => ({
+  const own = folder === null ? [] : [...taskFiles(task, `${folder}/`)];
+  const files = own.map(([path, { content, executable }]) => ({
     path: `/${folder}/${path}`,
     content,
     mode: executable || path === script ? 0o755 : 0o644,
   }));
   if (container.replaceFolders) {
     const folders = [
-      { path: `/${folder}`, mode: 0o755 },
+      ...(folder === null ? [] : [{ path: `/${folder}`, mode: 0o755 }]),
       { path: '/logs/verifier', mode: 0o777 },
     ];
     await container.replaceFolders(folders, files, signal);
     return true;
   }
-  if (!(await runs(container, 'root', CLEAR, ['clear', folder], signal))) return false;
+  if (!(await runs(container, 'root', CLEAR, ['clear', folder ?? ''], signal))) return false;
   for (const path of REWARDS) if (await isThere(container, path, signal)) return false;
   await container.putFiles(files, signal);
   return true;

@@ -13,7 +13,9 @@ import {
 } from '@swefarm/sandbox';
 import {
   type AgentName,
+  errorMessage,
   type GivenAgent,
+  type HarborTask,
   type Instance,
   isSandboxAgent,
   RolloutFailure,
@@ -21,6 +23,7 @@ import {
 } from '@swefarm/shared';
 import type { Permit } from '../admission/admission.ts';
 import { ReplayDiffers } from '../agent/replay.ts';
+import { collectWork } from '../harbor/collect.ts';
 import { type AgentSandbox, startSandbox } from './containers.ts';
 import type { AgentWork, ResumableWork, Task } from './context.ts';
 import { openInstalled } from './installed.ts';
@@ -73,7 +76,8 @@ async function runInSandbox(
 
   try {
     const work = await workIn(sandbox, agent, task);
-    if (harbor) {
+    // A shared verifier needs the container of the agent.
+    if (harbor && !harbor.verifier.separate) {
       await sandbox.shell[Symbol.asyncDispose]();
       stack.move();
       clean.give(sandbox.suspect.container);
@@ -103,11 +107,33 @@ async function workIn(sandbox: AgentSandbox, agent: OpenedAgent, task: Task): Pr
     return { ...took, patch: end.submission, tooLarge: false };
   }
   await sandbox.pruned;
+  const { harbor } = task.instance;
+  if (harbor?.verifier.separate && !(await clock.time('patch', () => takeWork(sandbox, harbor, task))))
+    return killed;
   const taken = await clock.time('patch', () => patchOf(sandbox, signal));
   // On a full disk git omits from the patch the files that it cannot write.
   if (await hasBrokenDisk(sandbox, disk)) return killed;
-  const patch = taken?.patch.toString('utf8') ?? null;
+  // With a separate verifier, the artifacts are the work. The patch is empty, so that an evaluation that fails can be repeated.
+  const none = harbor?.verifier.separate ? '' : null;
+  const patch = taken?.patch.toString('utf8') ?? none;
   return { ...took, patch, tooLarge: taken?.tooLarge ?? false };
+}
+
+/** Takes the work for the separate verifier of a Harbor task. Returns false if the agent broke the container. */
+async function takeWork(
+  { suspect }: AgentSandbox,
+  task: HarborTask,
+  { trace, log, signal }: Task,
+): Promise<boolean> {
+  const warn = (message: string): void => log.warn(message);
+  try {
+    trace.collected = await collectWork(suspect.container, task, { signal, warn });
+    return true;
+  } catch (error) {
+    if (!(await isCausedByCode(error, suspect))) throw error;
+    warn(`the agent broke its container: ${errorMessage(error)}`);
+    return false;
+  }
 }
 
 /** Returns whether the agent filled the disk. Throws RolloutFailure `node_disk` when another sandbox did. */
@@ -158,10 +184,10 @@ export const givenWork = ({ run, instance, patch }: Task): AgentWork =>
 
 /** Returns the work of an earlier attempt that only needs an evaluation. */
 export function resumedWork({ clock, trace }: Task, work: ResumableWork) {
-  const { trajectory, patch, seconds, agent = null, outputs } = work;
+  const { trajectory, patch, seconds, agent = null, outputs, collected } = work;
   const { sandbox, agent: agentSeconds, model, command, patch: patchSeconds } = seconds;
   clock.resume({ sandbox, agent: agentSeconds, model, command, patch: patchSeconds });
-  Object.assign(trace, { trajectory, agent, outputs });
+  Object.assign(trace, { trajectory, agent, outputs, collected });
   return workWithoutAgent(patch);
 }
 

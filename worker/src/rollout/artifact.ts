@@ -47,6 +47,7 @@ export async function storeArtifact(
       failure_detail: failure && `${failure.stage}/${failure.class}: ${failure.message}`,
       ...(kept ? { kept } : {}),
       ...(trace.outputs ? { outputs: trace.outputs } : {}),
+      ...(trace.collected ? { collected: [...trace.collected] } : {}),
     }),
   );
   const put = () => {
@@ -100,8 +101,8 @@ export async function resumeWork(context: AttemptContext): Promise<ResumableWork
   try {
     const read = () => services.farm.artifacts.read(locator);
     const content = await retryUntilAnswered('stored work', read, untilTakenOver(context));
-    const { trajectory = null, patch = null, kept, outputs = null } = content ?? {};
-    return trajectory && patch !== null && kept ? { ...kept, trajectory, patch, outputs } : null;
+    const { trajectory = null, patch = null, kept, outputs = null, collected = null } = content ?? {};
+    return trajectory && patch !== null && kept ? { ...kept, trajectory, patch, outputs, collected } : null;
   } catch (error) {
     if (error === abortOf(signal)) throw error;
     log.warn({ kept: locator, err: errorMessage(error) }, 'resumable work unreadable: the agent works again');

@@ -21,8 +21,8 @@ import {
 } from '@swefarm/shared';
 import { PROGRAM_LIMITS } from '../evaluation/program.ts';
 import { prepareTaskSandbox } from '../harbor/sandbox.ts';
-import { asUser, userOf } from '../harbor/settings.ts';
-import { startTask } from '../harbor/start.ts';
+import { asUser, runOfVerifier, userOf } from '../harbor/settings.ts';
+import { startTask, startVerifier } from '../harbor/start.ts';
 import type { Task } from './context.ts';
 
 /** What the start of a sandbox needs of a rollout and of its worker. */
@@ -93,6 +93,17 @@ export async function startClean(task: Task, image: ReadyImage): Promise<Contain
   await using stack = new AsyncDisposableStack();
   const container: Container = stack.use(await startBare(task, image));
   await setUp(container, task.instance.environment, task.signal);
+  const { harbor } = task.instance;
+  if (harbor) await (harbor.verifier.separate ? startVerifier : startTask)(container, harbor, task.signal);
+  stack.move();
+  return container;
+}
+
+/** Starts a container of a Harbor task in which its solution runs instead of an agent. Throws the errors of {@link startClean}. */
+export async function startWork(task: Task, image: ReadyImage): Promise<Container> {
+  await using stack = new AsyncDisposableStack();
+  const spec = containerSpec(task, image, 'agent');
+  const container: Container = stack.use(await task.services.runtime.start(spec, task.signal));
   if (task.instance.harbor) await startTask(container, task.instance.harbor, task.signal);
   stack.move();
   return container;
@@ -103,8 +114,11 @@ export const startBare = (task: SandboxTask, image: ReadyImage): Promise<Contain
   task.services.runtime.start(containerSpec(task, image, 'evaluation'), task.signal);
 
 function containerSpec(task: SandboxTask, image: ReadyImage, role: ContainerSpec['role']): ContainerSpec {
-  const { run, instance } = task;
+  const { instance } = task;
   const { environment, harbor } = instance;
+  const run = role === 'agent' ? task.run : runOfVerifier(task.run, instance);
+  const { separate } = role === 'agent' ? {} : (harbor?.verifier ?? {});
+  const own = separate ?? environment;
   return {
     image,
     role,
@@ -112,9 +126,9 @@ function containerSpec(task: SandboxTask, image: ReadyImage, role: ContainerSpec
     ...(harbor ? { user: 'root' as const } : {}),
     owner: ownerOf(task),
     network: networkOf(task, role),
-    limits: limitsOf(task),
-    workdir: environment?.workdir ?? (harbor ? (image.workdir ?? '/') : run.sandbox.workdir),
-    env: { ...environment?.env, ...(role === 'evaluation' ? run.evaluation.envelope : {}) },
+    limits: limitsOf({ ...task, run }),
+    workdir: own?.workdir ?? (harbor ? (image.workdir ?? '/') : run.sandbox.workdir),
+    env: { ...own?.env, ...(role === 'evaluation' ? run.evaluation.envelope : {}) },
   };
 }
 
@@ -169,7 +183,8 @@ export function refuseExcess({ run, instance, services }: Task): void {
       'sandbox_refused',
       `${instance.instance_id} needs an environment of its own, which the dry run on ${runtime.name} does not provide`,
     );
-  const excess = beyondCeiling(run, config, instance);
+  const excess =
+    beyondCeiling(run, config, instance) ?? beyondCeiling(runOfVerifier(run, instance), config, instance);
   const where = whereOf(services);
   if (excess !== null) throw new RolloutFailure('sandbox_refused', describeExcess(excess, where));
 }

@@ -5,6 +5,7 @@ import type {
   AgentOutput,
   ArtifactContent,
   CancelReason,
+  CollectedArtifact,
   DryRunMark,
   decide,
   Failure,
@@ -158,6 +159,7 @@ export type ResumableWork = NonNullable<ArtifactContent['kept']> & {
   trajectory: Trajectory;
   patch: string;
   outputs: AgentOutput[] | null;
+  collected: CollectedArtifact[] | null;
 };
 
 export class Trace {
@@ -174,6 +176,8 @@ export class Trace {
   /** Only for agents that come as programs. */
   agent: InstalledAgent | null = null;
   outputs: AgentOutput[] | null = null;
+  /** Artifacts of a Harbor task; null: none were taken. */
+  collected: readonly CollectedArtifact[] | null = null;
   /** Rollout whose report this attempt took. */
   gradedBy: string | null = null;
   /** Patch whose verdict is stored with the result, and the lease on its evaluation while others wait for it. */

@@ -1,12 +1,12 @@
 /** Control evaluations of one attempt, and the evidence that the attempt's own evaluation adds. */
 import { untouchedPatch } from '@swefarm/grading';
-import type { ReadyImage } from '@swefarm/sandbox';
 import { type ControlTree, errorMessage, type InstancePlan, isSandboxAgent } from '@swefarm/shared';
 import { timeoutOf } from '../evaluation/cleanrun.ts';
 import { conditionsOf, createControl, evidenceOf } from '../evaluation/control.ts';
 import { type Evaluated, type EvaluationDeps, runTests } from '../evaluation/evaluate.ts';
 import { limitsOf, networkOf, startClean } from './containers.ts';
 import type { AttemptServices, Task } from './context.ts';
+import type { Images } from './evaluationdeps.ts';
 import { retryUntilAnswered, untilAborted } from './untilanswered.ts';
 
 /** Time in which a worker stores the same evidence only once, and maximum number of entries that it remembers. */
@@ -15,7 +15,7 @@ const REMEMBERED = 10_000;
 
 export function attemptControl(
   task: Task,
-  { plan, patch, image }: { plan: InstancePlan; patch: string | null; image: ReadyImage },
+  { plan, patch, images }: { plan: InstancePlan; patch: string | null; images: Images },
   evaluation: EvaluationDeps,
 ) {
   const { run, instance, signal, log } = task;
@@ -24,15 +24,18 @@ export function attemptControl(
   const conditions = conditionsOf({
     instance,
     plan,
-    imageDigest: image.digest,
+    imageDigest: images.agent.digest,
     network: networkOf(task, 'evaluation'),
     timeoutSeconds,
     limits: limitsOf(task),
-    env: [run.sandbox.workdir, run.evaluation.envelope, run.evaluation.log_limit],
+    env: [
+      ...[run.sandbox.workdir, run.evaluation.envelope, run.evaluation.log_limit],
+      ...(instance.harbor?.verifier.separate ? [images.evaluation.digest] : []),
+    ],
   });
   const controlDeps: EvaluationDeps = {
     ...evaluation,
-    container: () => startClean(task, image),
+    container: () => startClean(task, images.evaluation),
     purpose: 'control',
     fromTree: false,
     goldTimeShare: null,

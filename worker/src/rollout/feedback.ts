@@ -60,7 +60,7 @@ async function evaluate(
   if (patch === null || isNoPatch(patch, plan)) return null;
   const { image } = container.spec;
   const deps = evaluationDeps(task, {
-    ...{ image, container: () => startClean(task, image) },
+    ...{ images: { agent: image, evaluation: image }, container: () => startClean(task, image) },
     ...{ evaluateEmpty: false, purpose: 'feedback', goldTimeShare: null },
     fromTree: task.run.agent.patch_source === 'tree',
   });

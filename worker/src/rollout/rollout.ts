@@ -8,12 +8,12 @@ import { type InstancePlan, isSandboxAgent, type RewardFacts } from '@swefarm/sh
 import { timeoutOf } from '../evaluation/cleanrun.ts';
 import { addControlFacts } from '../evaluation/control.ts';
 import { evaluate } from '../evaluation/evaluate.ts';
-import { imageOf } from '../harbor/settings.ts';
+import { imageOf, verifierImageOf } from '../harbor/settings.ts';
 import { givenWork, type Prepared, resumedWork, runAgent } from './agentstage.ts';
 import { limitsOf, networkOf, refuseExcess, requireProgram, shortMemory, startClean } from './containers.ts';
 import type { AgentWork, Judged, Task } from './context.ts';
 import { attemptControl } from './control.ts';
-import { evaluationDeps } from './evaluationdeps.ts';
+import { evaluationDeps, type Images } from './evaluationdeps.ts';
 import { factsOf, goldHealthOf, judge } from './facts.ts';
 import { refuseVerdict, samePatchKey, takeVerdict } from './samepatch.ts';
 import { type Staleness, watchStaleness } from './staleness.ts';
@@ -32,7 +32,9 @@ export async function runRollout(task: Task): Promise<Judged> {
   if (short !== null) task.log.warn(`sandbox has less memory than the harness gives: ${short}`);
   const image = await clock.time('image', () => imageOf(instance, runtime, signal));
   metrics.imagesReady.inc({ source: image.pulled ? 'pulled' : 'cached' });
-  await using clean = new PreparedContainer(() => startClean(task, image));
+  const own = await clock.time('image', () => verifierImageOf(instance, runtime, signal));
+  const images = { agent: image, evaluation: own ?? image };
+  await using clean = new PreparedContainer(() => startClean(task, images.evaluation));
 
   using staleness = await followStaleness(task);
   const work = await obtainWork(task, { image, clean, staleness });
@@ -46,7 +48,7 @@ export async function runRollout(task: Task): Promise<Judged> {
   Object.assign(facts, goldHealthOf(instance, conditions));
   const evaluateEmpty = !isSandboxAgent(run.agent.type) || instance.harbor !== undefined;
   if (needsEvaluation(facts, run.reward.overrides, { evaluateEmpty }))
-    await evaluateWork(task, plan, facts, { clean, image, evaluateEmpty });
+    await evaluateWork(task, plan, facts, { clean, images, evaluateEmpty });
   // A dry run on `host` is evaluated, but gets a reward only if worker and run allow that.
   if (!runtime.isolates && !(run.reward.host && services.config.host_rewards)) facts.ungraded = true;
   return judge(task, facts, plan);
@@ -66,17 +68,17 @@ async function evaluateWork(
   task: Task,
   plan: InstancePlan,
   facts: RewardFacts,
-  { clean, image, evaluateEmpty }: Pick<Prepared, 'clean' | 'image'> & { evaluateEmpty: boolean },
+  { clean, images, evaluateEmpty }: Pick<Prepared, 'clean'> & { images: Images; evaluateEmpty: boolean },
 ): Promise<void> {
   const { run, instance, clock, trace } = task;
   // The agent of a Harbor task yields no patch: the verifier grades the agent's container.
   const patch = instance.harbor ? (trace.patch ?? '') : trace.patch;
   const deps = evaluationDeps(task, {
-    ...{ image, container: () => clean.take(), evaluateEmpty, purpose: 'patch' },
+    ...{ images, container: () => clean.take(), evaluateEmpty, purpose: 'patch' },
     goldTimeShare: facts.gold_time_share,
     fromTree: facts.patch_origin === 'tree',
   });
-  const { control, conditions, note } = attemptControl(task, { plan, patch, image }, deps);
+  const { control, conditions, note } = attemptControl(task, { plan, patch, images }, deps);
   const key = samePatchKey(task, patch, conditions, deps);
   await clock.time('evaluation', async () => {
     const taken = key === null ? null : await takeVerdict(task, key, timeoutOf(plan, run.evaluation.timeout));
@@ -87,7 +89,11 @@ async function evaluateWork(
       Object.assign(facts, withReport(facts, taken.report));
       return;
     }
-    const evaluated = await evaluate({ instance, plan, patch }, { ...deps, control });
+    // The work of an agent is what was taken from its container, even if nothing could be taken.
+    const collected = trace.collected ?? (isSandboxAgent(run.agent.type) ? [] : null);
+    const work = { instance, plan, patch, ...(collected ? { collected } : {}) };
+    const evaluated = await evaluate(work, { ...deps, control });
+    trace.collected = evaluated.collected ?? collected;
     trace.report = evaluated.report;
     trace.testLog = evaluated.log;
     clock.set('evaluation_start', evaluated.startSeconds);

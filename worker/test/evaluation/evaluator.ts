@@ -48,6 +48,8 @@ export async function openEvaluator(given?: Runtime) {
         },
         startProgram: () =>
           runtime.start(spec(ready, { role: 'evaluation', limits: PROGRAM_LIMITS, workdir: '/' }), NEVER),
+        workContainer: () => runtime.start(spec(ready, { role: 'agent' }), NEVER),
+        warn: () => undefined,
         threads,
         evaluationLock: new EvaluationLock(),
         removals: createRemovals(),

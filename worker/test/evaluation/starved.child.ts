@@ -40,6 +40,8 @@ async function byTests(memoryBytes: number): Promise<string | null> {
   const plan = { ...planEvaluation(row), script: HOG, before: [], after: [], files: [] };
   const deps = {
     container: () => start(memoryBytes),
+    workContainer: () => start(memoryBytes),
+    warn: () => undefined,
     removals,
     timeoutSeconds: 120,
     logLimit: 1e6,

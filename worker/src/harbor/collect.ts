@@ -1,0 +1,120 @@
+/** Takes the work out of the agent's container of a Harbor task: runs the hooks of the task, then copies the artifacts. */
+import { type Container, copyIn, copyOut } from '@swefarm/sandbox';
+import {
+  type CollectedArtifact,
+  errorMessage,
+  type HarborArtifact,
+  type HarborTask,
+  RolloutFailure,
+  SwefarmError,
+} from '@swefarm/shared';
+import { userOf } from './settings.ts';
+
+/** Maximum of all artifacts of a rollout together. */
+export const MOST = { bytes: 32 * 1024 ** 2, entries: 10_000 };
+/** File that describes the artifacts of an exported trial. */
+const MANIFEST = 'manifest.json';
+const OUTPUT_BYTES = 4 * 1024;
+
+type Collecting = { signal: AbortSignal; warn: (message: string) => void };
+
+/** Runs the hooks. A failed hook is no error, as in Harbor. Throws errors of the runtime. @param warn gets the reason of each failure */
+export async function runHooks(
+  container: Container,
+  task: Pick<HarborTask, 'collect'>,
+  { signal, warn }: Collecting,
+): Promise<void> {
+  for (const { command, timeout, user } of task.collect) {
+    const { exitCode, output } = await container.exec(['/bin/bash', '-c', command], {
+      user: userOf({ user }, container.spec.image),
+      cwd: container.workdir,
+      ...{ timeoutMs: timeout * 1000, maxOutputBytes: OUTPUT_BYTES, signal },
+    });
+    if (exitCode === 0) continue;
+    const printed = output.toString('utf8').trim().slice(-200);
+    const how = exitCode === null ? `exceeded ${timeout} s` : `ended with ${exitCode}`;
+    warn(`a command of verifier.collect ${how}: ${printed}`);
+  }
+}
+
+/** Copies the artifacts. A failed artifact is no error, as in Harbor. Throws errors of the runtime. @param warn as in {@link runHooks} */
+export async function copyArtifacts(
+  container: Container,
+  task: Pick<HarborTask, 'artifacts'>,
+  { signal, warn }: Collecting,
+): Promise<CollectedArtifact[]> {
+  const left = { ...MOST };
+  const collected: CollectedArtifact[] = [];
+  for (const artifact of task.artifacts) {
+    const { why, ...one } = await collectOne(container, artifact, collected, left, signal);
+    if (why !== undefined) warn(`artifact ${artifact.source}: ${why}`);
+    collected.push(why === undefined ? one : { ...one, why });
+    for (const { content } of one.files) left.bytes -= content?.length ?? 0;
+    left.entries -= one.files.length;
+  }
+  return collected;
+}
+
+/**
+ * Takes the work for a separate verifier: runs the hooks beside the processes that the agent left, kills all processes and copies the
+ * artifacts. Throws errors of the runtime.
+ */
+export async function collectWork(
+  container: Container,
+  task: HarborTask,
+  how: Collecting,
+): Promise<CollectedArtifact[]> {
+  await runHooks(container, task, how);
+  await container.killProcesses();
+  return await copyArtifacts(container, task, how);
+}
+
+/** Copies one artifact. A problem with the artifact becomes its `why`, because the agent may have caused the problem. */
+async function collectOne(
+  container: Container,
+  { source, destination, exclude }: HarborArtifact,
+  earlier: readonly CollectedArtifact[],
+  left: typeof MOST,
+  signal: AbortSignal,
+): Promise<CollectedArtifact> {
+  // Harbor also guesses from the name whether an artifact that cannot be copied is a file.
+  const type = /[^/]\.[^/.]+$/.test(source) ? 'file' : 'directory';
+  const none = { source, destination, exclude, type, files: [] } as const;
+  const isTaken = destination === MANIFEST || earlier.some((one) => overlaps(one.destination, destination));
+  if (isTaken) return { ...none, exclude, files: [], status: 'skipped' };
+  const failed = (why: string): CollectedArtifact => ({ ...none, exclude, files: [], status: 'failed', why });
+  try {
+    const tree = await copyOut(container, { path: source, exclude }, left, signal);
+    if (tree === null) return failed('does not exist');
+    const { folder, entries, refused } = tree;
+    const omitted = refused.length > 0 ? { why: `left out: ${refused.join(', ')}` } : {};
+    if (!folder && entries.length === 0) return { ...failed('is no regular file'), ...omitted };
+    const files = entries.map(({ content, ...entry }) => ({
+      ...entry,
+      ...(content ? { content: Int8Array.from(content) } : {}),
+    }));
+    return { ...none, exclude, type: folder ? 'directory' : 'file', status: 'ok', files, ...omitted };
+  } catch (error) {
+    if (error instanceof RolloutFailure || !(error instanceof SwefarmError)) throw error;
+    return failed(errorMessage(error));
+  }
+}
+
+const overlaps = (one: string, other: string): boolean =>
+  one === other || one.startsWith(`${other}/`) || other.startsWith(`${one}/`);
+
+/** Writes the artifacts to their original paths in the container of a separate verifier, in which no untrusted code has run. */
+export async function restoreWork(
+  container: Container,
+  collected: readonly CollectedArtifact[],
+  signal: AbortSignal,
+): Promise<void> {
+  for (const { source, type, status, files } of collected) {
+    if (status !== 'ok') continue;
+    const entries = files.map(({ content, ...entry }) => ({
+      ...entry,
+      ...(content ? { content: Buffer.from(content.buffer, content.byteOffset, content.byteLength) } : {}),
+    }));
+    await copyIn(container, source, { folder: type === 'directory', entries }, signal);
+  }
+}
