@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { type Instance, UsageError } from '@swefarm/shared';
 import type { RowOptions } from './families/family.ts';
 import { addCandidate, choose, type DatasetFilters, isNamed } from './filter.ts';
+import { withNamedTasks } from './harbor/named.ts';
 import {
   datasetError,
   type RawRow,
@@ -48,7 +49,7 @@ export async function readDataset(path: string, options: ReadOptions = {}): Prom
   const absolute = resolve(path);
   const filters = options.filters ?? {};
   const gather = gatherer(filters, options);
-  for await (const row of readRows(path, options.signal)) {
+  for await (const row of withNamedTasks(readRows(path, options.signal), options.familyFiles)) {
     gather.add(row);
     if (gather.problems.length >= MOST_PROBLEMS) break;
   }

@@ -92,6 +92,13 @@ test('flags name a shipped card, or the file of another', () => {
   expect(make({ agentCard: file }, config).card?.name).toBe('own');
 });
 
+test.each([
+  ['oracle', 'golden'],
+  ['nop', 'noop'],
+])('the agent %s of Harbor is the agent %s', (theirs, ours) => {
+  expect(agentSettings({ type: theirs })).toEqual({ type: ours });
+});
+
 test('the help of --agent names the shipped cards', () => {
   const flag = RUN_FLAGS.find((one) => one.flag.startsWith('--agent <'));
   expect(flag?.choices).toEqual(expect.arrayContaining(['mini', 'golden', 'codex', 'claude-code']));

@@ -8,8 +8,14 @@ import {
   shippedCards,
   typedOptions,
 } from '@swefarm/agents';
-import { AGENTS, type AgentCard, agentsWith, nearest, UsageError } from '@swefarm/shared';
+import { AGENTS, type AgentCard, type AgentName, agentsWith, nearest, UsageError } from '@swefarm/shared';
 import { asTree, type SettingsTree } from './settingstree.ts';
+
+/** Harbor's names of agents, which the farm accepts. */
+export const HARBOR_NAMES: Readonly<Record<string, AgentName>> = { oracle: 'golden', nop: 'noop' };
+
+const ownName = (type: unknown): unknown =>
+  typeof type === 'string' && Object.hasOwn(HARBOR_NAMES, type) ? HARBOR_NAMES[type] : type;
 
 /**
  * Returns the settings of a run's section `agent`. A type that is the name of a shipped card becomes `installed` with this card; a card may
@@ -19,7 +25,8 @@ import { asTree, type SettingsTree } from './settingstree.ts';
  * @throws UsageError for an unknown agent, an agent without its card, and options that the card lacks
  */
 export function agentSettings(given: SettingsTree): SettingsTree {
-  const { type, card, ...others } = given;
+  const { type: named, card, ...others } = given;
+  const type = ownName(named);
   const found = cardOf(type, card);
   if (found) {
     requireFileOptions(found, asTree(others.option_files) as Record<string, string>);

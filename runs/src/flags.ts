@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { readCard, shippedCards } from '@swefarm/agents';
 import { parseBytes, RUN_SETTINGS, RunRecord, type RunSetting, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
+import { HARBOR_NAMES } from './agentsettings.ts';
 import { parseDeadline } from './deadline.ts';
 
 export type RunFlag = {
@@ -69,7 +70,10 @@ function runFlag(
   const constant =
     setting.constant ?? (value instanceof z.ZodBoolean ? !flag.startsWith('--no-') : undefined);
   const named = setting.choices ?? (value instanceof z.ZodEnum ? value.options.map(String) : undefined);
-  const choices = path.join('.') === 'agent.type' ? [...(named ?? []), ...shippedCards()] : named;
+  const choices =
+    path.join('.') === 'agent.type'
+      ? [...(named ?? []), ...Object.keys(HARBOR_NAMES), ...shippedCards()]
+      : named;
   return {
     flag,
     path,

@@ -8,7 +8,7 @@ export type RowOptions = {
   family?: DatasetFamily | undefined;
   /** Verdict rule of SWE-rebench V2; default: `equal`, and `subset` for rows in NeMo Gym's wrapper. */
   verdict?: 'equal' | 'subset' | undefined;
-  /** Folder with files that are not in the rows, such as the scripts of SWE-bench Pro. */
+  /** Folder with files that are not in the rows: the scripts of SWE-bench Pro, or Harbor tasks that rows name. */
   familyFiles?: string | undefined;
   /** Key of the reward that counts in Harbor tasks. If absent, the key `reward` or else the only key counts. */
   rewardKey?: string | undefined;

@@ -33,10 +33,13 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   );
 
+/** Returns whether a folder is the folder of a task. */
+export const hasTask = (folder: string): Promise<boolean> => exists(join(folder, 'task.toml'));
+
 /** Yields the task in `folder` if it has a `task.toml`, else the tasks in its subfolders by name. @throws UsageError if there is no task */
 export async function* readTaskFolders(folder: string): AsyncGenerator<FolderRow> {
   const root = resolve(folder);
-  if (await exists(join(root, 'task.toml'))) {
+  if (await hasTask(root)) {
     yield* readTask(root);
     return;
   }
@@ -44,7 +47,7 @@ export async function* readTaskFolders(folder: string): AsyncGenerator<FolderRow
   let found = 0;
   for (const name of names) {
     const task = join(root, name);
-    if (!(await isFolder(task)) || !(await exists(join(task, 'task.toml')))) continue;
+    if (!(await isFolder(task)) || !(await hasTask(task))) continue;
     found += 1;
     yield* readTask(task);
   }

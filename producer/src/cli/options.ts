@@ -83,7 +83,9 @@ export const ROWS = group('Dataset:', {
     'of SWE-rebench V2: the tests that pass are exactly those of the row, as its makers ask, or include them (default: equal)',
     ['equal', 'subset'],
   ),
-  '--family-files <folder>': text('files that the rows lack: run_scripts and dockerfiles of SWE-bench Pro'),
+  '--family-files <folder>': text(
+    'files that the rows lack: run_scripts and dockerfiles of SWE-bench Pro, or Harbor tasks that the rows name',
+  ),
   '--reward-key <key>': text(
     'key of the reward that counts in Harbor tasks with several rewards (default: reward)',
   ),
