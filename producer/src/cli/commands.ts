@@ -1,4 +1,5 @@
 /** Lists the commands of `swefarm` with their summaries. Only the source of the chosen command is loaded. */
+import type { Command } from 'commander';
 import type { Declaration } from './declare.ts';
 
 const SUMMARIES = {
@@ -38,6 +39,8 @@ const SUMMARIES = {
   redis: 'run the Redis of a farm on this node: one leader, with copies and address on a shared file system',
   acl: 'write an ACL file for Redis, and files with the passwords of worker and producer',
   doctor: 'check Redis, the queue, the artifact store, workers and policy endpoints',
+  completion: 'print a script with which a shell completes commands, options and files',
+  man: 'print the man page of a command, or write all man pages into a folder',
 } as const;
 
 const SOURCES: Readonly<Record<keyof typeof SUMMARIES, () => Promise<Declaration>>> = {
@@ -73,6 +76,8 @@ const SOURCES: Readonly<Record<keyof typeof SUMMARIES, () => Promise<Declaration
   redis: async () => (await import('./redis.ts')).redis,
   acl: async () => (await import('./acl.ts')).acl,
   doctor: async () => (await import('./doctor.ts')).doctor,
+  completion: async () => (await import('./completion.ts')).completion(declaredProgram),
+  man: async () => (await import('./completion.ts')).man(declaredProgram),
 };
 
 export type CommandEntry = {
@@ -87,3 +92,19 @@ export const COMMANDS: readonly CommandEntry[] = Object.entries(SUMMARIES).map((
   summary,
   load: SOURCES[name as keyof typeof SUMMARIES],
 }));
+
+/** Returns the program with all commands, which loads the source of every command. */
+async function declaredProgram(): Promise<Command> {
+  const { Command } = await import('commander');
+  const program = withGlobalOptions(new Command('swefarm'));
+  for (const { name, summary, load } of COMMANDS) (await load())(program, name).description(summary);
+  return program;
+}
+
+/** Adds the description of `swefarm` and the options that need no command. */
+export const withGlobalOptions = (program: Command): Command =>
+  program
+    .description(
+      'Run rollouts of software-engineering agents: submit them, let workers run and grade them, collect the results.',
+    )
+    .option('-V, --version', 'print the version');

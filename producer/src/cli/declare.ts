@@ -130,6 +130,13 @@ export type CommandSpec<O extends Options, A extends Arguments> = {
   run(options: Values<O>, given: Given<A>): Promise<number> | Promise<void>;
 };
 
+/** Text below the options of a command's help. */
+type TextBelow = { example: string; notes: string };
+const BELOW = new WeakMap<Command, TextBelow>();
+
+/** Returns the text below the options of a command's help; undefined for a command with subcommands. */
+export const textBelow = (made: Command): TextBelow | undefined => BELOW.get(made);
+
 export const command =
   <O extends Options, A extends Arguments = Record<never, never>>(spec: CommandSpec<O, A>): Declaration =>
   (parent, name) => {
@@ -141,7 +148,9 @@ export const command =
       return argument.name();
     });
     const readers = Object.entries(spec.options).map(([flags, one]) => addOption(made, flags, one));
-    made.addHelpText('after', `${spec.notes ?? ''}\nExample:\n  ${spec.example}`);
+    const { example, notes = '' } = spec;
+    BELOW.set(made, { example, notes });
+    made.addHelpText('after', `${notes}\nExample:\n  ${example}`);
     return made.action(async () => {
       const raw = made.opts<Record<string, unknown>>();
       const values = Object.fromEntries(readers.map((read) => read(raw)));

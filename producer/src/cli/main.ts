@@ -1,17 +1,13 @@
 /** The command line `swefarm`: finds the command by name and loads only the source of this command. */
 import { Command, CommanderError } from 'commander';
-import { COMMANDS } from './commands.ts';
+import { COMMANDS, withGlobalOptions } from './commands.ts';
 
 const EXIT_CODES = `
 Exit codes: 0 all rollouts are judged (or each group has --min-group), 10 some are
 not, 11 a group is below --min-group, 12 infrastructure is unusable, 2 wrong usage,
 130 interrupted.`;
 
-const program = new Command('swefarm')
-  .description(
-    'Run rollouts of software-engineering agents: submit them, let workers run and grade them, collect the results.',
-  )
-  .option('-V, --version', 'print the version')
+const program = withGlobalOptions(new Command('swefarm'))
   .showHelpAfterError('(--help shows all options)')
   .showSuggestionAfterError()
   .exitOverride()

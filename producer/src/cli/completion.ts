@@ -1,0 +1,59 @@
+/** `swefarm completion` and `swefarm man`: scripts for shells and man pages, generated from the declarations of all commands. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { softwareVersion, UsageError } from '@swefarm/shared';
+import type { Command } from 'commander';
+import { bashCompletion } from '../manual/bash.ts';
+import { fishCompletion } from '../manual/fish.ts';
+import { manPage, pageName } from '../manual/manpage.ts';
+import { pageOf, withPagesBelow } from '../manual/page.ts';
+import { zshCompletion } from '../manual/zsh.ts';
+import { choice, command, type Declaration, required, text } from './declare.ts';
+import { print, printStatus } from './terminal.ts';
+
+const SHELLS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion };
+type Shell = keyof typeof SHELLS;
+
+/** @param declared returns the program with all commands */
+export const completion = (declared: () => Promise<Command>): Declaration =>
+  command({
+    arguments: { '<shell>': required(choice('shell that reads the script', Object.keys(SHELLS) as Shell[])) },
+    options: {},
+    example: 'swefarm completion bash > ~/.local/share/bash-completion/completions/swefarm',
+    notes: `
+The scripts complete commands, options, choices and files. Where they belong:
+  bash  ~/.local/share/bash-completion/completions/swefarm
+  zsh   _swefarm in a folder of $fpath, before compinit
+  fish  ~/.config/fish/completions/swefarm.fish
+`,
+    async run(_, { shell }) {
+      await print(SHELLS[shell](pageOf(await declared())).trimEnd());
+    },
+  });
+
+/** @param declared returns the program with all commands */
+export const man = (declared: () => Promise<Command>): Declaration =>
+  command({
+    arguments: { '[command...]': 'command whose page is printed, such as dataset fetch (default: swefarm)' },
+    options: { '--output-dir <folder>': text('write the pages of all commands into this folder') },
+    example: 'swefarm man rollout | man -l -',
+    async run(o, { command: words }) {
+      const pages = withPagesBelow(pageOf(await declared()));
+      const edition = { version: softwareVersion(), date: dateOfEdition(process.env.SOURCE_DATE_EPOCH) };
+      if (o.outputDir !== undefined) {
+        if (words.length > 0) throw new UsageError('--output-dir writes all pages: leave out the command');
+        mkdirSync(o.outputDir, { recursive: true });
+        for (const page of pages)
+          writeFileSync(join(o.outputDir, `${pageName(page)}.1`), manPage(page, edition, pages));
+        return printStatus(`swefarm: ${pages.length} man pages: ${o.outputDir}`);
+      }
+      const name = ['swefarm', ...words].join('-');
+      const page = pages.find((one) => pageName(one) === name);
+      if (!page) throw new UsageError(`${words.join(' ')}: no such command; swefarm --help lists them`);
+      await print(manPage(page, edition, pages).trimEnd());
+    },
+  });
+
+/** Returns the date of the pages. `SOURCE_DATE_EPOCH` (seconds) makes builds reproducible. */
+const dateOfEdition = (epoch: string | undefined): string =>
+  new Date(epoch === undefined ? Date.now() : Number(epoch) * 1000).toISOString().slice(0, 10);
