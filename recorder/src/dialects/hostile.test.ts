@@ -62,7 +62,7 @@ describe('hostile requests', () => {
     expect(({} as { polluted?: number }).polluted).toBeUndefined();
   });
 
-  test('arguments that are nested too deeply stay as they are', () => {
+  test('arguments that are nested too deeply are not changed', () => {
     const args = `{"a": ${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
     const { messages } = read('chat', {
       model: 'm',
@@ -82,7 +82,7 @@ describe('hostile requests', () => {
     expect(performance.now() - started).toBeLessThan(500);
   });
 
-  test('names of what is dropped are bounded', () => {
+  test('names of dropped fields are bounded', () => {
     const tools = Array.from({ length: 1_000 }, (_none, at) => ({ type: `t${at}` }));
     expect(read('chat', { model: 'm', messages: user, tools }).dropped).toHaveLength(32);
   });

@@ -162,7 +162,7 @@ test.each(DIALECT_NAMES)('%s gives the same history and tools as the other diale
   expect([...request.answers]).toEqual(dialect === 'chat' ? [] : [[2, 'answer1']]);
 });
 
-test('consecutive answers of the responses dialect stay apart', () => {
+test('consecutive answers of the responses dialect are separate', () => {
   const said = (text: string) => ({ type: 'message', role: 'assistant', content: text });
   const called = (id: string) => ({ type: 'function_call', call_id: id, name: 'bash', arguments: '{}' });
   const { messages } = read('responses', {

@@ -108,7 +108,7 @@ test('an input that is no object has the form in which Claude Code gives it back
   });
 });
 
-test('chat sends the number of tokens only when asked', () => {
+test('chat sends the number of tokens only on request', () => {
   const { events } = DIALECTS.chat;
   const asked = request('chat', { stream_options: { include_usage: true } });
   const usage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
@@ -116,7 +116,7 @@ test('chat sends the number of tokens only when asked', () => {
   expect(events(request('chat'), answer(MESSAGE))).not.toContain('usage');
 });
 
-test('responses gives calls back in the form in which their tools were offered', () => {
+test('responses returns calls in the form in which their tools were offered', () => {
   const asked = request('responses', {
     tools: [
       { type: 'custom', name: 'apply_patch' },
