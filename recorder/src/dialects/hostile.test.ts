@@ -2,16 +2,12 @@
 import type { Dialect } from '@swefarm/shared';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { call } from '../../test/agentrequest.ts';
 import { readRecorded } from '../../test/requests/recorded.ts';
 import { BadRequest } from './dialect.ts';
 import { DIALECTS } from './registry.ts';
 
 const read = (dialect: Dialect, body: unknown) => DIALECTS[dialect].read(body);
-const call = (id: string, name: string, args: string) => ({
-  id,
-  type: 'function' as const,
-  function: { name, arguments: args },
-});
 
 describe('hostile requests', () => {
   const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);

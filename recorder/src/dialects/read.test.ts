@@ -1,14 +1,10 @@
 /** What each dialect reads from a request, and what it refuses. */
 import type { Dialect } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
+import { call } from '../../test/agentrequest.ts';
 import { DIALECTS } from './registry.ts';
 
 const read = (dialect: Dialect, body: unknown) => DIALECTS[dialect].read(body);
-const call = (id: string, name: string, args: string) => ({
-  id,
-  type: 'function' as const,
-  function: { name, arguments: args },
-});
 const SCHEMA = { type: 'object', properties: { command: { type: 'string' } } };
 
 /** The same history in each dialect. */

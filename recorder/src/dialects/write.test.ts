@@ -1,14 +1,10 @@
 /** The answers of each dialect: their forms on the wire, and that an echo reads as the answer. */
 import type { Dialect, Message } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
+import { call } from '../../test/agentrequest.ts';
 import type { AgentAnswer, AgentRequest } from './dialect.ts';
 import { DIALECTS } from './registry.ts';
 
-const call = (id: string, name: string, args: string) => ({
-  id,
-  type: 'function' as const,
-  function: { name, arguments: args },
-});
 const MESSAGE: Message = {
   role: 'assistant',
   content: 'I look.',
