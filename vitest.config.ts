@@ -1,8 +1,8 @@
-// By what a test needs: nothing, a Redis, a container engine, the whole farm as processes; `full` is what only `npm run ci:full` has time for.
+// Projects by the requirements of tests: none, a Redis, a container engine, the farm as processes. Only `npm run ci:full` runs `full`.
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
-/** vitest's second is over before a busy machine has begun: what is waited for comes, or the test's own time ends. */
+/** The default of one second is too short on a busy machine. The timeout of a test limits all its waits. */
 const WAITS = { expect: { poll: { timeout: 60_000 } } };
 
 /** Removes the temporary folders of a test file. */
@@ -18,11 +18,11 @@ const integration = (name: string, timeout: number, groupOrder: number, maxWorke
     testTimeout: timeout,
     hookTimeout: timeout,
     ...WAITS,
-    // Files that run side by side share one machine's engine and cores; mostly one waits while the other works.
+    // Concurrent files share the engine and the cores of one machine. Usually one file waits while the other one works.
     maxWorkers,
     sequence: { groupOrder },
     globalSetup: ['testkit/src/vitest/redis.ts'],
-    // Programs of ours that tests start by file: compiled once, as `shared/bin/launch.mjs` has it for our commands.
+    // Node compiles our programs only once, as with `shared/bin/launch.mjs`.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/swefarm', import.meta.url)) },
   },
 });
@@ -34,16 +34,16 @@ export default defineConfig({
         test: {
           name: 'unit',
           setupFiles,
-          // vitest would leave a core to whoever watches.
+          // By default vitest leaves one core idle.
           maxWorkers: '100%',
-          // Threads and child processes start slowly on a machine that is busy.
+          // Threads and child processes start slowly on a busy machine.
           testTimeout: 120_000,
           hookTimeout: 120_000,
           ...WAITS,
           include: [
             '{shared,policy,agents,recorder,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker,testkit}/src/**/*.test.ts',
             '{testkit/{chaos,house,helm},site}/*.test.ts',
-            // Servers of their own on the loopback, and nothing else.
+            // These tests need only their own servers on the loopback.
             '{shared,policy,agents,recorder,sandbox,grading,datasets,runs,trajectories,gateway,producer,worker,testkit}/test/**/*.loopback.test.ts',
           ],
         },

@@ -66,7 +66,7 @@ async function engineOf(asked) {
 
 async function makeContext(folder, bundle, origin) {
   await mkdir(folder, { recursive: true });
-  for (const name of ['Dockerfile', 'worker.sh'])
+  for (const name of ['Dockerfile', 'packages.sh', 'worker.sh'])
     await cp(join(import.meta.dirname, name), join(folder, name));
   await writeFile(join(folder, 'sbom.json'), await billOfMaterials(origin));
   await cp(bundle, join(folder, 'bundle'), { recursive: true });

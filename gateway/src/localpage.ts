@@ -15,7 +15,7 @@ export interface LocalPage extends AsyncDisposable {
 }
 
 /** Listens on the loopback. Requests need the key, because other users of the machine can reach the port. */
-export async function servePage(source: PageSource, log: Log, port = 0): Promise<LocalPage> {
+export async function servePage(source: PageSource, log: Log): Promise<LocalPage> {
   const key = newId() + newId();
   const app = createApp({}, log);
   const expected = Buffer.from(key);
@@ -30,7 +30,7 @@ export async function servePage(source: PageSource, log: Log, port = 0): Promise
   app.get('/', { config: { public: true } }, (_request, reply) => reply.redirect('/ui/'));
   await servePageAssets(app, log);
   servePageData(app, source, isGranted);
-  await app.listen({ host: '127.0.0.1', port });
+  await app.listen({ host: '127.0.0.1', port: 0 });
   const address = app.server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${address.port}/ui/#key=${key}`,

@@ -49,7 +49,7 @@ test('repeated requests share one rollout, whose answer has the stored ids', asy
   expect(player.seen).toHaveLength(1);
 });
 
-test('another request id starts another rollout, and a failed one says why', async () => {
+test('another request id starts another rollout; a failed one has its reason', async () => {
   const { url, farm } = await testGateway();
   startPlayer(farm, (nth) => (nth === 0 ? failed('policy_unreachable') : judged(0)));
   const lost = (await ask(`${url}/v1/rollouts`, 'POST', request({ wait_seconds: 60 }))).body;

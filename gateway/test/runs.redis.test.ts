@@ -49,7 +49,7 @@ test('a run is submitted, followed, cancelled and read over HTTP', async () => {
   expect(await again()).toMatchObject({ run_id, cancelled: 'lease' });
 });
 
-test('cancelling a group by its instance leaves the other groups of the run alone', async () => {
+test('cancelling a group by its instance does not affect other groups of the run', async () => {
   const { url, farm } = await testGateway();
   const body = { instances: [instance, { ...instance, instance_id: 'b-1' }], group_size: 2, run: RUN };
   const submitted = await post(url, body, { path: '/v1/runs' });

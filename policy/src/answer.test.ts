@@ -72,7 +72,7 @@ describe.each([
     expect(splitThinking(`${code}hm${close}yes`, null)).toEqual({ reasoning: `${code}hm`, rest: 'yes' });
     expect(splitThinking(code, null)).toEqual({ reasoning: null, rest: code });
   });
-  test('stays closed where the template wrote an empty thought', () => {
+  test('is absent if the template wrote an empty thought', () => {
     expect(openedThought(`A:${open}\n${close}\n`)).toBe(false);
   });
 });
@@ -113,7 +113,7 @@ describe('tool calls', () => {
       call('c0', 'submit_solution', '{}'),
     ]);
   });
-  test('have the ids that the model sampled, unless the ids are equal', () => {
+  test('have the sampled ids, unless the ids are equal', () => {
     const kimi = (...ids: string[]) =>
       ids.map((id) => `<|tool_call_begin|>${id}<|tool_call_argument_begin|>{}<|tool_call_end|>`).join('');
     const idsOf = (text: string) => read(text).tool_calls?.map(({ id }) => id);

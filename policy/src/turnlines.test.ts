@@ -38,7 +38,7 @@ const open = (sampling: object = {}) =>
 const user = (content: string): Message => ({ role: 'user', content });
 const pointOf = ({ after, ...reply }: TurnReply): Continued => ({ ...reply, point: after });
 
-test('two lines continue one answer with its exact tokens, and the first line goes on', async () => {
+test('two lines continue one answer with its exact tokens', async () => {
   const { post, prompts } = endpoint();
   const clients = await open();
   const first = clients.open();

@@ -121,7 +121,7 @@ test("a request has the turn's own seed, and the reply reports the seed", async 
 });
 
 test.each([TOKEN_IN, { token_mode: 'echo' }, { token_mode: 'text' }])(
-  'training sends every key that shapes what is sampled, %j',
+  'training sends every key that changes the distribution, %j',
   async (mode) => {
     const { bodies, post } = endpoint();
     await ask({ ...mode, require_tokens: true, extra_body: { top_k: null } }, { post, length: 100 });

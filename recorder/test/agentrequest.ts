@@ -20,6 +20,9 @@ export const requestOf = (messages: readonly Message[], more: Partial<AgentReque
 export const system = (content: string): Message => ({ role: 'system', content });
 export const user = (content: string): Message => ({ role: 'user', content });
 export const assistant = (content: string): Message => ({ role: 'assistant', content });
+export const call = (id: string, name: string, args: string) => ({
+  ...{ id, type: 'function' as const, function: { name, arguments: args } },
+});
 export const result = (id: string, content: string): Message => ({
   role: 'tool',
   tool_call_id: id,

@@ -49,7 +49,7 @@ describe('dialects', () => {
   });
 });
 
-test('what the policy does not get of the requests is counted by name', async () => {
+test('fields that the policy does not receive are counted by name', async () => {
   const policy = createScriptedPolicy(() => says('x'));
   await using endpoint = await openEndpoint(recorderOptions(policy));
   for (let index = 0; index < 20; index++)
@@ -109,7 +109,7 @@ describe('refused requests', () => {
     expect(endpoint.recorder.facts().refused).toBe(10_000);
   });
 
-  test('connections that send half a request do not stop others', async () => {
+  test('connections with half a request do not block others', async () => {
     const policy = createScriptedPolicy(() => says('x'));
     await using endpoint = await openEndpoint(recorderOptions(policy));
     const half = Array.from({ length: 100 }, () =>
@@ -154,7 +154,7 @@ describe('many requests at once', () => {
     expect(endpoint.recorder.facts().repeated).toBe(1);
   });
 
-  test('a client that leaves and asks again gets the answer that was sampled for it', async () => {
+  test('a client that disconnects and repeats its request gets the sampled answer', async () => {
     const gate = Promise.withResolvers<Scripted>();
     const policy = createScriptedPolicy(() => gate.promise);
     await using endpoint = await openEndpoint(recorderOptions(policy));
@@ -175,7 +175,7 @@ describe('many requests at once', () => {
     expect(policy.samples).toHaveLength(2);
   });
 
-  test('a stream has its head and signs of life while the policy is silent', async () => {
+  test('a stream sends its head and keep-alive events while the policy samples', async () => {
     const gate = Promise.withResolvers<Scripted>();
     const policy = createScriptedPolicy(() => gate.promise);
     await using endpoint = await openEndpoint(
@@ -219,7 +219,7 @@ describe('limits', () => {
     expect(over).toBe(why);
   });
 
-  test('the last answer has no more tokens than are left', async () => {
+  test('the last answer has at most the remaining number of tokens', async () => {
     const { policy } = await ask({ limits: { answerTokens: 15 } }, []);
     expect(policy.samples.map(({ maxTokens }) => maxTokens)).toEqual([15, 4]);
   });
@@ -236,7 +236,7 @@ describe('limits', () => {
     expect(ended).toMatchObject({ over: 'context_limit', limit: 'max_tokens', malformed: 0 });
   });
 
-  test('a request that would exceed the turns waits for none, and what is in flight is recorded', async () => {
+  test('a request above the turn limit is refused; one in flight is recorded', async () => {
     const gate = Promise.withResolvers<Scripted>();
     const policy = createScriptedPolicy(() => gate.promise);
     await using endpoint = await openEndpoint(recorderOptions(policy, { limits: { turns: 1 } }));
@@ -250,7 +250,7 @@ describe('limits', () => {
   });
 
   const full = { context_overflow: true as const, message: 'full', of: 'max_sequence_tokens' as const };
-  test('a full context is told to an agent that condenses, and ends the rollout of another', async () => {
+  test('a full context is reported to a condensing agent, and ends other rollouts', async () => {
     const told = await ask({ card: card({ overflow: 'tell' }) }, [says('x'), full, says('y')], 3);
     expect(told.statuses).toEqual([200, 400, 200]);
     const ended = await ask({ card: card({ overflow: 'end' }) }, [says('x'), full]);
@@ -261,7 +261,7 @@ describe('limits', () => {
     });
   });
 
-  test('a first prompt that leaves no room is a failure of the policy', async () => {
+  test('a first prompt that fills the context is a failure of the policy', async () => {
     const policy = createScriptedPolicy(() => full);
     await using endpoint = await openEndpoint(recorderOptions(policy, { card: card({ overflow: 'tell' }) }));
     expect((await endpoint.chat(HELLO)).status).toBe(403);
@@ -311,7 +311,7 @@ describe('the end of a rollout', () => {
     },
   );
 
-  test('a policy that stops sending token ids fails the attempt, not the request of the agent', async () => {
+  test('missing token ids fail the attempt, not the request of the agent', async () => {
     const failure = new RolloutFailure('policy_tokens', 'the endpoint sends no token ids');
     const policy = createScriptedPolicy((_, number) => (number === 1 ? runs('a', 'ls') : { error: failure }));
     await using endpoint = await openEndpoint(recorderOptions(policy));
@@ -320,7 +320,7 @@ describe('the end of a rollout', () => {
     await expect(endpoint.recorder.over).rejects.toMatchObject({ failureClass: 'policy_tokens' });
   });
 
-  test('an answer without token ids fails a run that requires them, whatever asked for it', async () => {
+  test('an answer without token ids fails a run that requires them', async () => {
     const policy = createScriptedPolicy(() => says('x'));
     const openLine: typeof policy.openLine = (after) => ({
       async complete(request) {

@@ -4,6 +4,7 @@
  */
 import type { Message, ToolDefinition } from '@swefarm/shared';
 import type { Continued, NoRoom, PolicyLine, PolicyRequest, RecordedReply } from '../src/index.ts';
+import { call } from './agentrequest.ts';
 
 /** What the policy answers: a message, or an error that it throws. */
 export type Scripted = { message: Message; finish?: string; text?: string } | { error: Error } | NoRoom;
@@ -88,9 +89,5 @@ export const runs = (id: string, ...commands: string[]): Scripted => ({
 export const callMessage = (id: string, ...commands: string[]): Message => ({
   role: 'assistant',
   content: null,
-  tool_calls: commands.map((command, index) => ({
-    id: `${id}-${index}`,
-    type: 'function' as const,
-    function: { name: 'bash', arguments: JSON.stringify({ command }) },
-  })),
+  tool_calls: commands.map((command, index) => call(`${id}-${index}`, 'bash', JSON.stringify({ command }))),
 });

@@ -16,21 +16,21 @@ const OWN = {
 };
 
 describe('agentSettings', () => {
-  test('the name of a shipped card stands for the card, with typed options', () => {
+  test('the name of a shipped card selects the card, with typed options', () => {
     expect(agentSettings({ type: 'codex', options: { subagents: 'true' }, step_limit: 5 })).toEqual({
       ...{ type: 'installed', card: codex, step_limit: 5 },
       options: { subagents: true },
     });
   });
 
-  test('a file is given for an option that takes one, and for no other', () => {
+  test('a file is accepted only for an option that takes a file', () => {
     const given = { type: 'mini-swe-agent', option_files: { config: 'agent: {}\n' } };
     expect(agentSettings(given)).toMatchObject({ type: 'installed', option_files: given.option_files });
     expect(() => agentSettings({ ...given, option_files: { confg: '' } })).toThrow(/did you mean config\?/);
     expect(() => agentSettings({ type: 'mini', option_files: { config: '' } })).toThrow(/no option config/);
   });
 
-  test('other agents stay as they are', () => {
+  test('other agents are not changed', () => {
     expect(agentSettings({})).toEqual({});
     expect(agentSettings({ type: 'golden', options: {} })).toEqual({ type: 'golden', options: {} });
   });
@@ -45,7 +45,7 @@ describe('agentSettings', () => {
       });
   });
 
-  test('a named agent wins over the card of an operator', () => {
+  test('a named agent overrides the card of an operator', () => {
     expect(agentSettings({ type: 'mini', card: OWN })).toEqual({ type: 'mini' });
     expect(agentSettings({ type: 'codex', card: OWN })).toMatchObject({ card: { name: 'codex' } });
   });

@@ -19,7 +19,7 @@ const names = (sets: unknown) =>
   (sets as { name: string; weight: number }[]).map(({ name, weight }) => [name, weight]);
 
 describe('toolsets', () => {
-  test('those of swefarm are by name, files by path, with weights', () => {
+  test('toolsets of swefarm are read by name, files by path, with weights', () => {
     const own = file('own.yaml', OWN.replace('go', 'submit'));
     expect(names(toolsetsOf(`edit=0.7,${own}=0.3`))).toEqual([
       ['edit', 0.7],
@@ -79,7 +79,7 @@ describe('toolsets', () => {
 });
 
 describe('prompt sets', () => {
-  test('names of workers stay; a mix is read', () => {
+  test('names that only workers know are not changed; a mix is read', () => {
     const [a, b] = [file('a.yaml', PLAIN), file('b.yaml', 'templates: {}')];
     expect([promptSetsOf('default'), promptSetsOf('/shared/prompts')]).toEqual([
       'default',
@@ -94,12 +94,12 @@ describe('prompt sets', () => {
       ['a', 1],
     ]);
   });
-  test('the styles of SWE-bench come with swefarm', () => {
+  test('swefarm includes the styles of SWE-bench', () => {
     expect(promptSetsOf('swebench-style-3')).toMatchObject([
       { action: 'patch', sources: { code: 'oracle' } },
     ]);
   });
-  test("mini-swe-agent's own file is read as it is", () => {
+  test('the file of mini-swe-agent is read unchanged', () => {
     const text = `
 agent:
   system_template: You are a helpful assistant.
@@ -152,7 +152,7 @@ describe('limits of mini-swe-agent', () => {
 
 describe('the settings of an agent', () => {
   const row = (more: object) => ({ instance_id: 'a__b-1', ...more });
-  test('a toolset means tool calls; a set may say how the model acts', () => {
+  test('a toolset selects tool calls; a set may select the form of actions', () => {
     expect(withSets({ toolset: 'edit' }, [])).toMatchObject({ action: 'tool', toolset: [{ name: 'edit' }] });
     expect(withSets({ prompts: 'swebench-style-2' }, [])).toMatchObject({
       ...{ action: 'patch', patch_source: 'submission' },

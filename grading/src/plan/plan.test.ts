@@ -203,14 +203,14 @@ describe('SWE-Gym', () => {
     expect(planEvaluation(row).script).toContain('\npytest -rA -k "testOld or testNew or testNewer-skip"\n');
   });
 
-  test('rows of its repositories with a test command of their own are graded by 4.1.0', () => {
+  test('rows of its repositories with their own test command are graded by 4.1.0', () => {
     expect(planEvaluation(instance({ repo: 'getmoto/moto', family: 'swegym' })).grader).toBe(
       'swebench-4.1.0',
     );
   });
 });
 
-describe('a plan that the row brought', () => {
+describe('a plan in the row', () => {
   const row = (changes: Partial<InstancePlan> = {}) => instance({ plan: ownPlan(changes), FAIL_TO_PASS: [] });
 
   test('wins over the columns, with the canonical name of the parser', () => {
@@ -220,7 +220,7 @@ describe('a plan that the row brought', () => {
     });
   });
 
-  test('is no business of --grader, which may only name it', () => {
+  test('is not replaced by --grader, which may only name its grader', () => {
     expect(() => planEvaluation(row(), 'swebench-4.1.0')).toThrow(
       'depot__crate-7: its row is graded as quay-1.0, and not by --grader swebench-4.1.0; leave that out',
     );
@@ -241,14 +241,14 @@ test('a row of SWE-smith without a plan is refused: its image has no bug', () =>
 });
 
 describe('directives', () => {
-  test('data files go, csv by its letters alone, order stays', () => {
+  test('data files are omitted, csv only in lower case, and the order is preserved', () => {
     const patch = ['b/t_b.py', 'b/a.yaml', 'b/notcsv', 'b/a.csv', 'b/t_a.py', 'b/dir b/x y.py']
       .map((file) => `diff --git a/${file.slice(2)} ${file}`)
       .join('\n');
     expect(testDirectives({ repo: 'a/b', test_patch: patch })).toEqual(['t_b.py', 't_a.py', 'x y.py']);
   });
 
-  test("Django's are modules", () => {
+  test('those of Django are modules', () => {
     const patch =
       'diff --git a/tests/gates/tests.py b/tests/gates/tests.py\ndiff --git a/x/tests/y.txt b/x/tests/y.html\n';
     expect(testDirectives({ repo: 'django/django', test_patch: patch })).toEqual([
@@ -258,7 +258,7 @@ describe('directives', () => {
   });
 });
 
-describe('rows that cannot be graded say what they lack', () => {
+describe('the error of a row that cannot be graded names the missing columns', () => {
   const message = (row: Instance, grader?: Parameters<typeof planEvaluation>[1]): string => {
     try {
       planEvaluation(row, grader);
@@ -293,7 +293,7 @@ describe('rows that cannot be graded say what they lack', () => {
   });
 });
 
-test('blank text is a patch to the fork alone', () => {
+test('only the fork accepts a blank patch', () => {
   const blank = (grader: 'swegym' | 'swebench-5.0.2') => planEvaluation(instance(), grader);
   expect(['', '\n', 'a'].map((patch) => isNoPatch(patch, blank('swegym')))).toEqual([true, false, false]);
   expect(['', '\n', 'a'].map((patch) => isNoPatch(patch, blank('swebench-5.0.2')))).toEqual([

@@ -57,7 +57,7 @@ test.each([
   expect(output).toContain(why);
 });
 
-test('a Live parser that returns nothing found nothing', () => {
+test('a Live parser without a return value finds no tests', () => {
   expect(run(liveProgram('def parser(log): return None'), { '/inputs/log': LOG }).outcomes).toEqual({});
 });
 
@@ -76,7 +76,7 @@ json.dump({"tests": [{"name": out.strip(), "status": "PASSED"}, {"name": err.str
   });
 });
 
-test('the programs are sources that a record can carry, and sound Python', () => {
+test('the programs fit into a record and are valid Python', () => {
   const task = { org: 'o', repo: 'r', number: 7, tag: '1.2' };
   for (const source of [liveProgram(READS), proProgram(READS), multiSweProgram(task)]) {
     expect(OutcomeSource.parse(source)).toEqual(source);

@@ -24,7 +24,7 @@ const grade = (
 ) => gradeEvaluation(row, planEvaluation(row, grader), facts(changes), GOLD);
 const context = (log: string | null = null) => ({ log, model: 'm', timeoutSeconds: 1800 });
 
-test('a good log is resolved, with every fact beside it', () => {
+test('a good log is resolved, and the report has every fact', () => {
   expect(grade({})).toEqual({
     format: 'swefarm-report-1',
     instance_id: 'depot__crate-7',
@@ -79,19 +79,19 @@ describe('how an evaluation ends', () => {
 });
 
 describe('a log without its middle', () => {
-  test('is no verdict where the rest does not resolve: the missing tests may have passed', () => {
+  test('gives no verdict if the rest does not resolve, as missing tests may pass', () => {
     const report = grade({ log: marked(PASSES), log_cut: true });
     expect(report).toMatchObject({ evaluation: 'parser_failed', resolved: false });
     expect(report.unreadable).toMatch('longer than log_limit');
   });
 
-  test('that resolves all the same is suspicious: failures may have stood there', () => {
+  test('that resolves is suspicious, because the missing part may contain failures', () => {
     const report = grade({ log_cut: true });
     expect(report).toMatchObject({ evaluation: 'completed', resolved: true });
     expect(report.trust.level).toBe('suspicious');
   });
 
-  test('does not hide that the tests timed out or were killed', () => {
+  test('reports that the tests timed out or were killed', () => {
     expect(grade({ log_cut: true, timed_out: true }).evaluation).toBe('timed_out');
     expect(grade({ log_cut: true, sandbox_killed: true, log: '' }).evaluation).toBe('sandbox_killed');
   });
@@ -101,7 +101,7 @@ describe('the rules of the harnesses', () => {
   const skipped = marked(`SKIPPED tests/test_crate.py::test_holds\n${OPENS}`);
   const stillSkipped = marked(`${PASSES}\nSKIPPED tests/test_crate.py::test_opens`);
 
-  test('a skipped test leaves the ratio in 4.1.0; in 5.0.2 it is no resolution, but no regression', () => {
+  test('4.1.0 ignores a skipped test; in 5.0.2 it neither resolves nor regresses', () => {
     expect(grade({ log: skipped })).toMatchObject({
       resolved: true,
       tests_status: { FAIL_TO_PASS: { success: [] } },
@@ -114,7 +114,7 @@ describe('the rules of the harnesses', () => {
     expect(grade({ log: marked(`XFAIL tests/test_crate.py::test_holds\n${OPENS}`) }).resolved).toBe(true);
   });
 
-  test('fail-only rows pass by silence', () => {
+  test('a row with only FAIL_TO_PASS is resolved if the log lists no failure', () => {
     const row = instance({ eval_type: 'fail_only' });
     expect(grade({ log: marked('2 passing') }, 'swebench-4.1.0', row)).toMatchObject({
       resolved: true,
@@ -133,7 +133,7 @@ describe('the rules of the harnesses', () => {
     expect(report).toMatchObject({ resolved: false, unreadable: 'exit_code_contradicts', test_exit_code: 2 });
   });
 
-  test('5.0.2 finds ids that were cut inside their brackets, if all that fit agree', () => {
+  test('5.0.2 finds ids that were cut within brackets, if all matching tests agree', () => {
     const row = instance({ FAIL_TO_PASS: ['t.py::a[log(photon'], PASS_TO_PASS: [] });
     const log = (second: string) => marked(`PASSED t.py::a[log(photon_s)]\n${second} t.py::a[log(photon_t)]`);
     expect(grade({ log: log('XFAIL') }, 'swebench-5.0.2', row).resolved).toBe(true);
@@ -141,7 +141,7 @@ describe('the rules of the harnesses', () => {
     expect(grade({ log: log('XFAIL') }, 'swebench-4.1.0', row).resolved).toBe(false);
   });
 
-  test('the fork wants git to have spoken and reads the whole log', () => {
+  test('the fork requires output of git and reads the whole log', () => {
     const log = `Applied patch tests/test_crate.py cleanly.\n${PASSES}\n${OPENS}\n`;
     const row = instance({ repo: 'getmoto/moto', version: '5.0' });
     expect(grade({ log }, 'swegym', row).resolved).toBe(true);
@@ -151,7 +151,7 @@ describe('the rules of the harnesses', () => {
     });
   });
 
-  test('a log that makes the harness raise has no report', () => {
+  test('a log on which the harness raises an error has no report', () => {
     const row = instance({ log_parser: 'django' });
     const report = grade({ log: marked('FAIL:') }, 'swebench-4.1.0', row);
     expect(report).toMatchObject({ resolved: false, unreadable: 'raises', evaluation: 'completed' });
@@ -180,7 +180,7 @@ describe('official files', () => {
     });
   });
 
-  test('5.0.2 guesses at broken infrastructure', () => {
+  test('5.0.2 reports broken infrastructure by a guess', () => {
     const log = 'ModuleNotFoundError: crate\n';
     expect(officialReport(grade({ log }, 'swebench-5.0.2'), context(log))).toEqual({
       'depot__crate-7': {

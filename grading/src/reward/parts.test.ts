@@ -92,7 +92,7 @@ describe('weights', () => {
     expect(decideReward(limited, { on_limit: 'zero' }, 'turns=1,submitted=1,format=-1').reward).toBe(0);
   });
 
-  test('a row that an override sets to zero counts no tests, whether they ran or not', () => {
+  test('a row that an override sets to zero counts no tests', () => {
     const limited = facts({ exit_status: 'turn_limit' });
     const overrides = { on_limit: 'zero' } as const;
     expect(needsEvaluation(limited, overrides)).toBe(false);
@@ -113,7 +113,7 @@ describe('weights', () => {
   });
 });
 
-test('submit warns of weights that reward nothing', () => {
+test('submit warns about weights that reward nothing', () => {
   expect(weightWarnings(null)).toEqual([]);
   expect(weightWarnings('resolved=1,f2p=0.5,format=-0.1,length=soft:24k:32k')).toEqual([]);
   expect(weightWarnings('resolved=1,p2p=0.1')).toEqual([

@@ -23,12 +23,12 @@ test.each([
   },
 );
 
-test('where the tests did not run, a patch taken from the tree that does not apply earns 0', () => {
+test('a patch of the tree that does not apply earns 0 if the tests did not run', () => {
   const facts = withReport(bareFacts({}), report({ evaluation: 'not_run', resolved: null }));
   expect(decideReward(facts)).toMatchObject({ row: 'patch_broken', reward: 0 });
 });
 
-test('score and parts of an earlier report do not stay', () => {
+test('score and parts of an earlier report are removed', () => {
   const facts = bareFacts({ score: 0.5, reward_components: { tests: 0.5 } });
   const again = withReport(facts, report({ patch_state: 'applied' }));
   expect(again).not.toHaveProperty('score');

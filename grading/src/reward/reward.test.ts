@@ -90,7 +90,7 @@ describe('the default table, row by row', () => {
     }
   });
 
-  test('every row is reached by a case or passes facts on to the next rows', () => {
+  test('every row has a case or passes facts to the next rows', () => {
     const reached = new Set(CASES.map((entry) => entry.row));
     const passing = REWARD_ROWS.filter((row) => row.verdict === 'grade').map((row) => row.row);
     expect([...reached, ...passing].sort()).toEqual(REWARD_ROWS.map((row) => row.row).sort());
@@ -137,7 +137,7 @@ describe('overrides', () => {
     else expect(decided).toEqual(decideReward(given, {}));
   });
 
-  test('on_limit speaks for all limits, a single row beats it', () => {
+  test('on_limit applies to all limits, and a single row overrides it', () => {
     const thought = facts(thinking);
     expect(decideReward(thought, { on_limit: 'grade' })).toMatchObject({ reward: 1, row: 'resolved' });
     expect(decideReward(thought, { on_limit: 'zero' })).toMatchObject({ reward: 0, row: 'policy_time' });
@@ -185,7 +185,7 @@ describe('needsEvaluation', () => {
 describe('a score', () => {
   const parts = { tests: 0.25, style: 0.5 };
 
-  test('is the reward, with its parts; resolved stays unknown where the grader gives no verdict', () => {
+  test('is the reward, with its parts; without a verdict, resolved is unknown', () => {
     expect(decideReward(facts({ score: 0.75, resolved: null, reward_components: parts }))).toEqual({
       ...{ outcome: 'judged', reward: 0.75, resolved: null, reward_components: parts },
       ...{ row: 'scored', failure: null },
@@ -194,7 +194,7 @@ describe('a score', () => {
     expect(decideReward(facts({ score: 0.75, resolved: true })).resolved).toBe(true);
   });
 
-  test('that does not decide leaves no parts behind', () => {
+  test('that does not decide has no parts', () => {
     const forged = facts({ score: 1, resolved: null, reward_components: parts, trust: 'forged' });
     expect(decideReward(forged)).toMatchObject({ reward: 0, resolved: false });
     expect(decideReward(forged)).not.toHaveProperty('reward_components');

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { isDeepStrictEqual, parseArgs } from 'node:util';
 import { Instance } from '@swefarm/shared';
 import { parserNames, readLog } from '../../src/dialects/registry.ts';
+import { ran } from '../../src/instance.fixture.ts';
 import type { Dialect } from '../../src/parsers/reader.ts';
 import { planEvaluation } from '../../src/plan/plan.ts';
 import { gradeEvaluation } from '../../src/report/grade.ts';
@@ -140,16 +141,7 @@ function ours(entry: Case, version: Version): Answer {
     if (entry.ask === 'script') return { value: scriptOf(entry) };
     const grader = version === '4.1.0' ? 'swebench-4.1.0' : 'swebench-5.0.2';
     const instance = instanceOf(entry);
-    const facts = {
-      patch_state: 'applied' as const,
-      applied_with: null,
-      log: entry.log,
-      timed_out: false,
-      timeout_seconds: 1800,
-      exit_code: 0,
-      sandbox_killed: false,
-      image_digest: null,
-    };
+    const facts = ran(entry.log, { applied_with: null });
     const report = gradeEvaluation(instance, planEvaluation(instance, grader), facts, 'diff');
     const official = officialReport(report, { log: entry.log, model: 'm', timeoutSeconds: 1800 });
     return official === null ? { raises: 'no report' } : { value: official };

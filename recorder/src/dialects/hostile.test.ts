@@ -2,16 +2,12 @@
 import type { Dialect } from '@swefarm/shared';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { call } from '../../test/agentrequest.ts';
 import { readRecorded } from '../../test/requests/recorded.ts';
 import { BadRequest } from './dialect.ts';
 import { DIALECTS } from './registry.ts';
 
 const read = (dialect: Dialect, body: unknown) => DIALECTS[dialect].read(body);
-const call = (id: string, name: string, args: string) => ({
-  id,
-  type: 'function' as const,
-  function: { name, arguments: args },
-});
 
 describe('hostile requests', () => {
   const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
@@ -62,7 +58,7 @@ describe('hostile requests', () => {
     expect(({} as { polluted?: number }).polluted).toBeUndefined();
   });
 
-  test('arguments that are nested too deeply stay as they are', () => {
+  test('arguments that are nested too deeply are not changed', () => {
     const args = `{"a": ${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
     const { messages } = read('chat', {
       model: 'm',
@@ -82,7 +78,7 @@ describe('hostile requests', () => {
     expect(performance.now() - started).toBeLessThan(500);
   });
 
-  test('names of what is dropped are bounded', () => {
+  test('names of dropped fields are bounded', () => {
     const tools = Array.from({ length: 1_000 }, (_none, at) => ({ type: `t${at}` }));
     expect(read('chat', { model: 'm', messages: user, tools }).dropped).toHaveLength(32);
   });

@@ -1,14 +1,10 @@
 /** What each dialect reads from a request, and what it refuses. */
 import type { Dialect } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
+import { call } from '../../test/agentrequest.ts';
 import { DIALECTS } from './registry.ts';
 
 const read = (dialect: Dialect, body: unknown) => DIALECTS[dialect].read(body);
-const call = (id: string, name: string, args: string) => ({
-  id,
-  type: 'function' as const,
-  function: { name, arguments: args },
-});
 const SCHEMA = { type: 'object', properties: { command: { type: 'string' } } };
 
 /** The same history in each dialect. */
@@ -162,7 +158,7 @@ test.each(DIALECT_NAMES)('%s gives the same history and tools as the other diale
   expect([...request.answers]).toEqual(dialect === 'chat' ? [] : [[2, 'answer1']]);
 });
 
-test('consecutive answers of the responses dialect stay apart', () => {
+test('consecutive answers of the responses dialect are separate', () => {
   const said = (text: string) => ({ type: 'message', role: 'assistant', content: text });
   const called = (id: string) => ({ type: 'function_call', call_id: id, name: 'bash', arguments: '{}' });
   const { messages } = read('responses', {

@@ -1,14 +1,10 @@
 /** The answers of each dialect: their forms on the wire, and that an echo reads as the answer. */
 import type { Dialect, Message } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
+import { call } from '../../test/agentrequest.ts';
 import type { AgentAnswer, AgentRequest } from './dialect.ts';
 import { DIALECTS } from './registry.ts';
 
-const call = (id: string, name: string, args: string) => ({
-  id,
-  type: 'function' as const,
-  function: { name, arguments: args },
-});
 const MESSAGE: Message = {
   role: 'assistant',
   content: 'I look.',
@@ -108,7 +104,7 @@ test('an input that is no object has the form in which Claude Code gives it back
   });
 });
 
-test('chat sends the number of tokens only when asked', () => {
+test('chat sends the number of tokens only on request', () => {
   const { events } = DIALECTS.chat;
   const asked = request('chat', { stream_options: { include_usage: true } });
   const usage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
@@ -116,7 +112,7 @@ test('chat sends the number of tokens only when asked', () => {
   expect(events(request('chat'), answer(MESSAGE))).not.toContain('usage');
 });
 
-test('responses gives calls back in the form in which their tools were offered', () => {
+test('responses returns calls in the form in which their tools were offered', () => {
   const asked = request('responses', {
     tools: [
       { type: 'custom', name: 'apply_patch' },

@@ -176,7 +176,7 @@ describe('matching', () => {
   });
 });
 
-describe('requests that were sent before', () => {
+describe('repeated requests', () => {
   test('an equal request in flight gets the same answer', async () => {
     const gate = Promise.withResolvers<Scripted>();
     const policy = createScriptedPolicy(() => gate.promise);
@@ -191,7 +191,7 @@ describe('requests that were sent before', () => {
     expect(recording.trajectory().turns[0]?.request).toMatchObject({ repeated: 1, delivered: false });
   });
 
-  test('an answer that was not delivered is given again; a delivered one is not', async () => {
+  test('an undelivered answer is sent again; a delivered one is not', async () => {
     const { recording, policy } = open([says('one'), says('two')]);
     const first = recording.ask(requestOf(OPENING), null);
     await first.outcome;
@@ -214,7 +214,7 @@ describe('requests that were sent before', () => {
 });
 
 describe('kinds of lines', () => {
-  test('a dropped malformed answer is abandoned, and the line goes on without it', async () => {
+  test('a dropped malformed answer is abandoned, and the line continues without it', async () => {
     const { ask, recording } = open([runs('a', 'ls'), says('no call'), runs('b', 'pwd'), says('end')]);
     const one = await ask(OPENING);
     const history = [...OPENING, one, result('a-0', 'x')];
@@ -227,7 +227,7 @@ describe('kinds of lines', () => {
     ]);
   });
 
-  test('a first answer that was dropped leaves the main line to the next one', async () => {
+  test('if the first answer was dropped, the next one begins the main line', async () => {
     const { ask, recording } = open([says('no call'), runs('b', 'pwd')]);
     await ask(OPENING);
     await ask([...OPENING, user('Call a tool.')]);
@@ -248,7 +248,7 @@ describe('kinds of lines', () => {
     ]);
   });
 
-  test('a title is a side line, and a summary is told from it by its text in a later prompt', async () => {
+  test('a title is a side line; a later prompt with its text identifies a summary', async () => {
     const text = 'The agent has looked at the file x and has found two mistakes in it.';
     const { ask, recording } = open([says('Fix code'), runs('a', 'ls'), says(text), says('end')]);
     await ask([system('Make a title.'), user('Fix it.')], { tools: [] });
@@ -263,7 +263,7 @@ describe('kinds of lines', () => {
     ]);
   });
 
-  test('a summary leaves the line that it continues, and one asked for again is abandoned', async () => {
+  test('a summary branches off its line; the first of two summaries is abandoned', async () => {
     const text = 'The parser was read, and its search for fields has to be mended.';
     const answers = [runs('a', 'ls'), says(text), says(`<analysis>x</analysis><summary>\n${text}</summary>`)];
     const { ask, recording } = open([...answers, says('end')]);
@@ -280,7 +280,7 @@ describe('kinds of lines', () => {
     ]);
   });
 
-  test('an answer that comes back in another history with a complaint is no summary', async () => {
+  test('an answer that another history contains with a complaint is no summary', async () => {
     const bad = 'I look at the parser and at its tests, and then I mend the search.';
     const { ask, recording } = open([runs('a', 'ls'), says(bad), runs('b', 'ls')]);
     const one = await ask(OPENING);
@@ -319,7 +319,7 @@ describe('kinds of lines', () => {
     expect(linesOf(recording.trajectory()).map((line) => line.masked)).toEqual(masked);
   });
 
-  test('the branch that goes on longest continues the line', async () => {
+  test('the longest branch continues the line', async () => {
     const { ask, recording } = open([runs('a', 'ls'), says('short'), runs('b', 'ls'), says('end')]);
     const one = await ask(OPENING);
     await ask([...OPENING, one, result('a-0', 'x'), user('Summarise.')]);

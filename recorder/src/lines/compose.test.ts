@@ -30,7 +30,7 @@ const scripted = (answers: readonly Scripted[]) =>
     return answers[number % answers.length] ?? says('x');
   });
 
-test('each sampled token is in exactly one line, whose ids are those that the policy was asked', async () => {
+test('each sampled token is in exactly one line, with the ids of the policy', async () => {
   await fc.assert(
     fc.asyncProperty(STEPS, ANSWERS, async (steps, answers) => {
       const { lines, policy, recording } = await play(steps, answers);

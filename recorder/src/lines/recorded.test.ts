@@ -61,7 +61,7 @@ test.each(recordedRuns())('the lines of %s', async (run) => {
   expectAllRecorded(lines, policy.samples);
 });
 
-test('no token is lost when requests are repeated, lost, left undelivered or sent side by side', async () => {
+test('no token is lost if requests are repeated, lost, undelivered or concurrent', async () => {
   const fates = fc.array(Fate, { minLength: 30, maxLength: 30 });
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...recordedRuns()), fates, async (run, all) => {

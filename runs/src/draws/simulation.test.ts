@@ -63,7 +63,7 @@ const shareOf = (steps: ReturnType<typeof train>) =>
 const coverageOf = (steps: ReturnType<typeof train>) =>
   steps.filter(({ estimate: e, mean }) => e && e.low <= mean && mean <= e.high).length / steps.length;
 
-test('a curriculum doubles the share of mixed groups, and its reported rates are true', () => {
+test('a curriculum doubles the share of mixed groups, and reports the true rates', () => {
   const worlds = [1000, 2000, 3000];
   const uniform = worlds.map((seed) => train(seed, null));
   const curriculum = worlds.map((seed) => train(seed, { band: [0.2, 0.8] }));

@@ -29,12 +29,12 @@ export function parseYamlLines(text: string) {
   };
 }
 
-/** Reads a YAML or JSON file. Throws UsageError with a message that begins with `where`. `absent`: the reason for a missing file. */
-export function readYaml(path: string, where: string, absent = 'no such file'): unknown {
+/** Reads a YAML or JSON file. Throws UsageError with a message that begins with `where`. */
+export function readYaml(path: string, where: string): unknown {
   try {
     return parseYaml(readFileSync(path, 'utf8'));
   } catch (error) {
     const isAbsent = (error as NodeJS.ErrnoException).code === 'ENOENT';
-    throw new UsageError(`${where}: ${isAbsent ? absent : errorMessage(error)}`, { cause: error });
+    throw new UsageError(`${where}: ${isAbsent ? 'no such file' : errorMessage(error)}`, { cause: error });
   }
 }

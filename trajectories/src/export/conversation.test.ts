@@ -39,14 +39,14 @@ describe('an answer of text', () => {
     });
   });
 
-  test('nothing of a refused or cut answer is an action', () => {
+  test('a refused or cut answer has no action', () => {
     const two = '```bash\nls\n```\nthen\n```bash\npwd\n```';
     expect(read(text(two), null)).toEqual({ calls: [], ran: [], thought: two });
     const cut = '```bash\nls\n```';
     expect(read(text(cut), turnOf())).toEqual({ calls: [], ran: [], thought: cut });
   });
 
-  test('where the text is read otherwise than when it ran, what ran counts', () => {
+  test('an executed command counts even if its text parses differently now', () => {
     expect(read(text('no block'), turnOf('ls'))).toEqual({ calls: ['ls'], ran: ['ls'], thought: 'no block' });
   });
 });
@@ -60,7 +60,7 @@ describe('an answer of tool calls', () => {
   });
   const [ls, pwd] = ['{"command":"ls"}', '{"command":"pwd"}'];
 
-  test('calls that did not run are among the calls and not among the actions', () => {
+  test('calls that did not run are calls but not actions', () => {
     expect(read(called(ls, pwd), turnOf('ls'))).toMatchObject({ calls: ['ls', 'pwd'], ran: ['ls'] });
     expect(read(called(ls, '{"command'), turnOf())).toMatchObject({ calls: ['ls', undefined], ran: [] });
     expect(read(called(ls, pwd), null)).toMatchObject({ ran: ['ls', 'pwd'] });

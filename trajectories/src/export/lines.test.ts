@@ -55,7 +55,7 @@ test('a fork begins with the tokens of the line that it continues, masked', () =
   expect(segments[0]?.facts).toMatchObject({ line_count: 5, line_weight: 0.2 });
 });
 
-test('what an export leaves out is counted by reason', () => {
+test('omitted turns are counted by reason', () => {
   const trajectory = trajectoryOfLines(BRANCHED);
   expect(leftOutOf(trajectory, 'all')).toEqual({ abandoned: { lines: 1, turns: 1, tokens: 5 } });
   expect(leftOutOf(trajectory, 'main')).toEqual({
@@ -65,7 +65,7 @@ test('what an export leaves out is counted by reason', () => {
   expect(chosenLines(trajectory, 'main').map(({ id }) => id)).toEqual(['L1']);
 });
 
-test('an answer that another line trains, or that the agent wrote, has weight 0', () => {
+test('an answer that another line trains or the agent wrote has weight 0', () => {
   const fork = linesOf(trajectoryOfLines(BRANCHED)).find(({ id }) => id === 'L6');
   if (!fork) throw new Error('the example has a fork');
   const write = weighted(fork, ({ content }) => ({ content }));

@@ -13,7 +13,7 @@ test('whole numbers of 32 bits are written as JSON.stringify writes them', () =>
   );
 });
 
-test('every float32 comes back as it was, and is JSON; what is not finite is the given number', () => {
+test('every float32 is unchanged after JSON; infinities become the given number', () => {
   const read = (values: Float32Array) => JSON.parse(floatsText(values, -1e9)) as number[];
   const edges = [
     0,
@@ -53,7 +53,7 @@ test('every float32 comes back as it was, and is JSON; what is not finite is the
   );
 });
 
-test('a list that is longer than any before is written whole', () => {
+test('a list that is longer than all earlier lists is written completely', () => {
   const values = Int32Array.from({ length: 100_000 }, (_, at) => at * 21_000);
   expect(idsText(values)).toBe(`[${values.join(',')}]`);
 });

@@ -23,7 +23,7 @@ async function writtenAndRead(groups: readonly (readonly GroupColumn[])[]) {
   return await parquetReadObjects({ file: new Uint8Array(bytes).buffer });
 }
 
-test('lists of numbers come back row by row, also where one is empty or absent', async () => {
+test('lists of numbers are unchanged in each row, also empty and missing lists', async () => {
   const rows = await writtenAndRead([
     [
       { name: 'id', data: ['a', 'b'] },

@@ -24,7 +24,7 @@ const TEXTS: ShardOptions<string> = {
 const write = (shards: ExportWriter, rollout_id: string, patch: string): Promise<void> =>
   shards.write({ line: { rollout_id }, patch } as ExportedRollout);
 
-test('an export that was cut off goes on after its shards, also with a torn journal', async () => {
+test('an interrupted export continues, also with an incomplete journal', async () => {
   const { folder, path, open } = await prepare();
   {
     await using shards = await open();
@@ -49,7 +49,7 @@ test('an export that was cut off goes on after its shards, also with a torn jour
   ]);
 });
 
-test('an export of other rollouts begins anew, and one without a whole shard leaves nothing', async () => {
+test('an export of other rollouts starts again; without a shard no file remains', async () => {
   const { folder, open } = await prepare();
   {
     await using shards = await open();

@@ -25,7 +25,7 @@ test.each(['plain', 'with a blank', '100 %', 'a#b', 'é'])('a folder named "%s" 
   expect(read).toMatchObject({ patch: 'a patch' });
 });
 
-test('the copy that a line names goes first; one that is gone is named', async () => {
+test('the copy that a line names has priority; the error names a missing copy', async () => {
   const at = await folder('copies');
   const copy = join(at, 'x.json.gz');
   await writeFile(copy, await artifactWith('the copy'));

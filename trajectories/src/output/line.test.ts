@@ -13,13 +13,13 @@ test.each([
   expect(JSON.parse(line).reward).toBe(reward);
 });
 
-test('a line says what its policy was asked to sample with, where that is known', () => {
+test('a line has the sampling settings of its policy, if they are known', () => {
   const sampling = { temperature: 1, top_k: -1 };
   expect(outputLine(aResult(), { patch: null, report: null, sampling }).sampling).toEqual(sampling);
   expect(outputLine(aResult(), { patch: null, report: null, sampling: null })).not.toHaveProperty('sampling');
 });
 
-test('a line holds the fields that readers rely on, without line feeds of its own', () => {
+test('a line has the fields that readers need, and no line feeds', () => {
   const line = encodeLine(outputLine(aFailure(), { patch: 'a\nb\u2028', report: null }));
   expect(line).not.toContain('\n');
   expect(JSON.parse(line)).toMatchObject({

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { aLine } from '../../test/result.ts';
 import { openOutputFile, readOutputRun, requireNewOutput, runFile } from './output.ts';
 
-test('lines and cursor survive; a torn last line does not', async () => {
+test('lines and cursor are kept; an incomplete last line is removed', async () => {
   const path = join(temporaryFolder('output'), 'deep', 'out.jsonl');
   {
     await using output = await openOutputFile(path, 'r1');
@@ -20,7 +20,7 @@ test('lines and cursor survive; a torn last line does not', async () => {
   expect(written.map((line) => JSON.parse(line).rollout_id)).toEqual(['r1.a__b-1.0', 'r1.a__b-1.1']);
 });
 
-test('a lost or foreign cursor means reading from the start', async () => {
+test('with a lost or foreign cursor the output is read from the start', async () => {
   const path = join(temporaryFolder('output'), 'out.jsonl');
   {
     await using output = await openOutputFile(path, 'r1');
@@ -31,7 +31,7 @@ test('a lost or foreign cursor means reading from the start', async () => {
   expect(again.cursor).toBe('0');
 });
 
-test('what exists is not overwritten', async () => {
+test('an existing output is not overwritten', async () => {
   const dir = temporaryFolder('output');
   const path = join(dir, 'out.jsonl');
   await requireNewOutput(path);

@@ -43,7 +43,7 @@ describe('pass@k', () => {
   });
 });
 
-test('unjudged rollouts are in no rate of success, and named by cause', () => {
+test('unjudged rollouts count in no rate of success, and are listed by cause', () => {
   const profile = profileOf([won(), fact({}), lost(), lost({ failure: 'policy_silent' })]);
   expect(profile).toMatchObject({
     total: 4,
@@ -60,7 +60,7 @@ test('unjudged rollouts are in no rate of success, and named by cause', () => {
   });
 });
 
-test('a cancelled rollout is no failure and in no rate; its turns are counted separately', () => {
+test('a cancelled rollout is no failure and counts in no rate', () => {
   const cancelled = fact({
     outcome: 'cancelled',
     reward: null,
@@ -79,7 +79,7 @@ test('a cancelled rollout is no failure and in no rate; its turns are counted se
   });
 });
 
-test('groups weigh alike, repositories are told apart, and nothing at all is no division', () => {
+test('groups have equal weights; without rollouts there are no rates', () => {
   const b = { group: 'b', repo: 'p/q' };
   const profile = profileOf([won(), won(), fact(b), won(b), fact(b), fact(b)], 2);
   expect(profile.pass_at_1_avg_of_k).toEqual({ k: 4, value: (1 + 0.25) / 2 });
@@ -90,7 +90,7 @@ test('groups weigh alike, repositories are told apart, and nothing at all is no 
   expect(profileOf([])).toMatchObject({ total: 0, accuracy: null, pass_at: {}, pass_at_1_avg_of_k: null });
 });
 
-test('a number without a verdict is in the mean reward, and in no accuracy and no pass@k', () => {
+test('a score without a verdict counts in the mean reward only', () => {
   const scored = fact({ resolved: null, reward: 0.25 });
   const alone = fact({ group: 'c', resolved: null, reward: -0.5 });
   expect(profileOf([won(), fact({}), scored, alone])).toMatchObject({

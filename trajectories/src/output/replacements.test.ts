@@ -29,6 +29,6 @@ test.each([
   expect(counted(lines)).toBe(expected);
 });
 
-test('lines that replace one another in a circle end the question', () => {
+test('lines that replace one another in a circle do not cause an endless loop', () => {
   expect(counted('a judged b, b judged a')).toBe('');
 });

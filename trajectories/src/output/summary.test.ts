@@ -10,7 +10,7 @@ const lines = [
   aLine({ instance_id: 'c__d-2', outcome: 'cancelled', resolved: null, reward: null }),
 ];
 
-test('groups are counted from lines alone; failed and cancelled rollouts have no part in means', () => {
+test('groups are counted from lines; means exclude failed and cancelled rollouts', () => {
   const { groups, all } = summarise(['a__b-1', 'c__d-2', 'e__f-3'], lines);
   expect(groups[0]).toMatchObject({
     rollouts: 3,

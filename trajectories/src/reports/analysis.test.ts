@@ -56,7 +56,7 @@ test('each family has its counts; a rollout that no worker began has the family 
   expect(renderPage(told, 't')).toContain('Resolved, by family');
 });
 
-test('components of rewards are grouped by family; a mere number has no difficulty', () => {
+test('components are grouped by family; a score alone has no difficulty', () => {
   const scored = { family: 'custom', resolved: null };
   const facts = [
     fact('a__b-1', 0, true, { family: 'swesmith' }),
@@ -117,7 +117,7 @@ test('every form of a report has distributions of repositories, exits, turns, to
   }
 });
 
-test('the gap to the oracle is told for each repository and difficulty, with its interval', () => {
+test('the gap to the oracle has an interval for each repository and difficulty', () => {
   const scored = FACTS.map((one, at) => ({ ...one, score: at === 1 ? 0.9 : 0.1 }));
   const analysis = analyse(scored, [1, 2], OPTIONS);
   // In a/b, the verifier prefers the unresolved one of two rollouts; in x/y, no choice would be a success.
@@ -134,7 +134,7 @@ test('the gap to the oracle is told for each repository and difficulty, with its
   expect(renderPage(report, 't')).toContain('Gap to the oracle, by repository');
 });
 
-test('bins have round borders and hold every value', () => {
+test('bins have round borders and include every value', () => {
   expect(binsOf([])).toEqual([]);
   expect(binsOf([5, 5])).toEqual([{ from: 5, to: 6, count: 2 }]);
   const bins = binsOf([0, 3, 99, 100]);
@@ -143,7 +143,7 @@ test('bins have round borders and hold every value', () => {
   expect(bins.reduce((sum, { count }) => sum + count, 0)).toBe(4);
 });
 
-test('names of others do no harm in Markdown and on the page', () => {
+test('foreign names are escaped in Markdown and on the page', () => {
   const facts = [fact('<script>alert(1)</script>|x__"y-1', 0, true)];
   const report = { expected: null, ...profileOf(facts), analysis: analyse(facts, [1], OPTIONS) };
   expect(renderPage(report, 'a "page" <b>')).not.toMatch(/<script|<b>/);

@@ -17,7 +17,7 @@ test('best@k by hand: four samples, the best score is wrong, the second one righ
   expect(bestAt(samples, 5)).toBeNull();
 });
 
-test('equal scores are chosen alike, and a sample without a score makes best@k unknown', () => {
+test('equal scores are equally likely; without a score best@k is unknown', () => {
   expect(bestAt(of([true, 0.5], [false, 0.5], [false, 0.1]), 3)).toBeCloseTo(1 / 2);
   expect(bestAt(of([true, 0.5], [false, null]), 1)).toBeNull();
 });
@@ -47,7 +47,7 @@ test('best@k equals the count over all subsets, and never exceeds pass@k', () =>
   );
 });
 
-test('figures over two instances by hand, with the instance that lacks a score counted apart', () => {
+test('figures of two instances by hand; the instance without a score is separate', () => {
   const right = of([true, 1], [false, 0]);
   const wrong = of([true, 0], [false, 1]);
   const unscored = of([true, 1], [true, null]);

@@ -11,7 +11,7 @@ index 1111111..2222222 100644
 +    return x + 1
 `;
 
-test('patches that differ in line numbers, hashes, context or blanks within a line are one', () => {
+test('patches are equal despite other line numbers, hashes, context or blanks', () => {
   const moved = PATCH.replace('index 1111111..2222222', 'index 3333333..4444444')
     .replace('@@ -10,3 +10,3 @@ def f():', '@@ -90,3 +91,3 @@')
     .replace('     x = 1', '     y = 2')
@@ -19,7 +19,7 @@ test('patches that differ in line numbers, hashes, context or blanks within a li
   expect(patchKey(moved)).toBe(patchKey(PATCH));
 });
 
-test('the order of files does not count', () => {
+test('the order of files has no effect', () => {
   const other = PATCH.replaceAll('a.py', 'b.py');
   expect(patchKey(PATCH + other)).toBe(patchKey(other + PATCH));
 });

@@ -74,7 +74,7 @@ function textOf(trajectory: Trajectory, exit_status: ExitStatus | null): string 
   return [...pieces].map(String).join('');
 }
 
-test('tools are those that the policy was shown, whether it called one or not', () => {
+test('the tools of an answer are those of the request, called or not', () => {
   const shown = [{ type: 'function', strict: false, ...SUBMIT.function }];
   const { responses_create_params, response } = answerTo('submitted', [SUBMIT]);
   expect(responses_create_params.tools).toEqual(shown);
@@ -93,13 +93,13 @@ test.each<[ExitStatus | null, string, unknown]>([
   expect(answerTo(exit).response).toMatchObject({ status, incomplete_details: details });
 });
 
-test('the item that carries the tokens of a model call says which weights gave them', () => {
+test('the item with the tokens of a call names the weights that sampled them', () => {
   const trained = answerTo('submitted').response.output.filter((item) => item.generation_token_ids);
   expect(trained.map((item) => item.policy_version)).toEqual(['step-41', 'step-42']);
   expect(trained.map((item) => item.policy_spans)).toEqual([undefined, SPANS]);
 });
 
-test('prompts are what the stored suffixes give, also behind one that parts from what was seen', () => {
+test('stored suffixes give the prompts, also after one that does not continue', () => {
   const made = madeTrajectory(6, 0);
   let seen = 0;
   for (const [index, { tokens }] of made.turns.entries()) {

@@ -3,7 +3,7 @@ import { gymFlags } from './config.ts';
 
 const file = '--gym-config g.yaml';
 
-test("Gym's keys become the flags they stand for, alone or in an agent's entry", () => {
+test("keys of Gym become the equivalent flags, alone or in an agent's entry", () => {
   const keys = {
     concurrency: 16,
     env: 'singularity',
@@ -32,7 +32,7 @@ test("Gym's keys become the flags they stand for, alone or in an agent's entry",
   expect(gymFlags({ run_golden: false, cache_dir_template: null }, file)).toEqual({});
 });
 
-describe('what is wrong is named', () => {
+describe('errors name the wrong key', () => {
   test.each([
     [{ step_limits: 3 }, 'unknown key "step_limits"; did you mean "step_limit"?'],
     [{ entrypoint: 'app.py' }, 'unknown key "entrypoint"; known are concurrency, env,'],

@@ -28,22 +28,19 @@ describe('entries in the configuration of Gym', () => {
     expect(head_server).toEqual(AT);
   });
 
-  it.each(['swe_farm', 'swe_farm_environment_server'])(
-    '%s is posted to, and Gym starts nothing for it',
-    (name) => {
-      const server = firstServer(documented[name]);
-      expect(server).toMatchObject(AT);
-      expect(server).not.toHaveProperty('entrypoint');
-    },
-  );
+  it.each(['swe_farm', 'swe_farm_environment_server'])('Gym posts to %s and does not start it', (name) => {
+    const server = firstServer(documented[name]);
+    expect(server).toMatchObject(AT);
+    expect(server).not.toHaveProperty('entrypoint');
+  });
 
-  it('the environment server stands before an agent that is there', () => {
+  it('the environment server names an existing agent', () => {
     const reference = firstServer(documented.swe_farm_environment_server)?.agent_server as Tree;
     const { type, name } = reference as { type: string; name: string };
     expect((documented[name] as Tree)[type]).toHaveProperty(name);
   });
 
-  it('each caller that has an entry of its own gets both blocks', () => {
+  it('each caller with its own entry gets both blocks', () => {
     const { head_server: _head, ...two } = globalConfig(['a', 'b'], AT);
     expect(Object.keys(two)).toEqual(['a', 'a_environment_server', 'b', 'b_environment_server']);
   });

@@ -19,7 +19,7 @@ test.each(graded)('a posted row of %s is read as the same row of a file', (_name
   expect(read(row)).toEqual('instance' in file && file.instance);
 });
 
-test.each(graded)("a row of %s in NeMo's wrapper is the row within", (name, row) => {
+test.each(graded)("a row of %s in NeMo's wrapper is read as the wrapped row", (name, row) => {
   // These rows are already wrapped.
   if (name.startsWith('nemotron') || 'responses_create_params' in row) return;
   const metadata = { dataset_name: 'anything', instance_dict: JSON.stringify(row) };

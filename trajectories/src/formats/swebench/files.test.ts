@@ -160,18 +160,18 @@ test.each([
   );
 });
 
-test('what an earlier try left and this one does not is removed', async () => {
+test('files of an earlier try that this try does not write are removed', async () => {
   await written({});
   const files = await written({ patch_state: 'not_applied', evaluation: 'not_run', tests_status: null });
   expect(Object.keys(files)).toEqual(['patch.diff', 'run_instance.log']);
   expect(await readReport(prepare(), 'a__b-1')).toEqual({ state: 'absent' });
 });
 
-test('a blank patch is one that does not apply', () => {
+test('a blank patch counts as not applied', () => {
   expect(blankFiles({ ...prediction, model_patch: '\n' }, PLAN)).toMatchObject({ patch: '\n', report: null });
 });
 
-test('the run report is read off the tree', async () => {
+test('the run report is made from the files of the tree', async () => {
   await written({});
   const path = await writeRunReport({
     logs,
@@ -233,6 +233,6 @@ test('JSON is written as Python writes it', () => {
   );
 });
 
-test('rounds are runs of their own', () => {
+test('each round is a separate run', () => {
   expect([0, 1, 2].map((round) => roundName('r', round))).toEqual(['r', 'r-2', 'r-3']);
 });

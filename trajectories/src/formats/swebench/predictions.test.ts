@@ -31,7 +31,7 @@ test.each([
   });
 });
 
-test('bad ones are named by line, the others are kept', async () => {
+test('invalid predictions are named by line, and the others are read', async () => {
   const { model_name_or_path: _model, ...nameless } = one('b__b-2');
   const { model_patch: _patch, ...patchless } = one('b__b-2');
   const rows = [

@@ -24,7 +24,7 @@ const instance = (id: string): Instance =>
 const row = (id: string, gold = false) =>
   verlRow(instance(id), 'train', { style: 'tools', gold, agentName: agentNameOf('tools') });
 
-test.each([2, 0])('%i rows come back from the file as they were, nested as they were', async (count) => {
+test.each([2, 0])('%i rows are unchanged when they are read from the file', async (count) => {
   const rows = ['a__b-1', 'a__b-2'].slice(0, count).map((id) => row(id));
   const file = verlParquet(rows);
   const bytes = file.buffer.slice(file.byteOffset, file.byteOffset + file.byteLength) as ArrayBuffer;
@@ -33,7 +33,7 @@ test.each([2, 0])('%i rows come back from the file as they were, nested as they 
   expect(plain).toEqual(rows);
 });
 
-test('the gold patch is nowhere in a row unless it is asked for', () => {
+test('a row contains the gold patch only on request', () => {
   expect(JSON.stringify(row('a__b-1'))).not.toContain('THE GOLD');
   expect(row('a__b-1', true).extra_info.patch).toBe('THE GOLD');
   const carried = InstanceSchema.parse(
@@ -53,7 +53,7 @@ test('numbers and splits follow from the instance alone', () => {
   expect(val.every((id) => splitOf(id, 0.5) === 'val')).toBe(true);
 });
 
-test.each(PROMPT_STYLES)('style %s states the issue and how to answer', (style) => {
+test.each(PROMPT_STYLES)('a prompt of style %s has the issue and the form of the answer', (style) => {
   const [system, user] = promptOf(instance('a__b-1'), style);
   expect(system?.role).toBe('system');
   expect(user?.content).toContain('It breaks: a__b-1 ü');
