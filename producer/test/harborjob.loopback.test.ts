@@ -1,8 +1,9 @@
 /** Tests `swefarm export --format harbor`. testkit/clients/harbor/ reads such a folder with Harbor's own classes. */
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { testFolder } from '@swefarm/runs/test/farm.ts';
+import type { CollectedArtifact } from '@swefarm/shared';
 import { madeTrajectory, writeLines } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { aPatch, type StoredRollout, storedRollouts } from './stored.ts';
@@ -57,6 +58,45 @@ test('a trial has reward, trajectory, test log, patch and times', async () => {
   expect(await json(folder, 'agent/trajectory.json')).toMatchObject({ session_id: 'r1.a__b-1.0' });
   expect(await readFile(join(folder, 'verifier/reward.txt'), 'utf8')).toBe('1\n');
   expect(await readFile(join(folder, 'artifacts/logs/artifacts/patch.diff'), 'utf8')).toBe(aPatch('2'));
+});
+
+test('a trial of a Harbor task has its artifacts in place of a patch', async () => {
+  const bytes = (text: string): Int8Array => Int8Array.from(Buffer.from(text));
+  const files = [
+    { path: 'deep' },
+    { path: 'deep/run', mode: 0o755, content: bytes('\xff') },
+    { path: 'link', link: 'deep/run' },
+    { path: 'none' },
+  ];
+  const collected = [
+    { source: '/app', destination: 'kept', exclude: ['*.o'], type: 'directory', status: 'ok', files },
+    {
+      ...{ source: '/out.txt', destination: 'out.txt', exclude: [], type: 'file', status: 'ok' },
+      files: [{ path: '', content: bytes('one') }],
+    },
+    { source: '/gone', destination: 'gone', exclude: [], type: 'directory', status: 'failed', files: [] },
+  ] as const satisfies CollectedArtifact[];
+  const { path, trials } = await exportedJob([{ over: RESOLVED, patch: '', collected: [...collected] }]);
+  const folder = join(path, trials[0].trial_name, 'artifacts');
+  expect((await readdir(folder, { recursive: true })).sort()).toEqual([
+    'kept',
+    'kept/deep',
+    'kept/deep/run',
+    'kept/link',
+    'kept/none',
+    'manifest.json',
+    'out.txt',
+  ]);
+  expect(await readFile(join(folder, 'kept/link'), 'utf8')).toBe('\xff');
+  expect((await stat(join(folder, 'kept/deep/run'))).mode & 0o777).toBe(0o755);
+  expect(await json(folder, 'manifest.json')).toEqual([
+    {
+      ...{ source: '/app', destination: 'artifacts/kept', type: 'directory', status: 'ok' },
+      ...{ service: null, exclude: ['*.o'] },
+    },
+    expect.objectContaining({ destination: 'artifacts/out.txt', type: 'file', exclude: [] }),
+    expect.objectContaining({ source: '/gone', status: 'failed' }),
+  ]);
 });
 
 test('the job counts its trials as Harbor does', async () => {

@@ -5,6 +5,7 @@ import { testFolder } from '@swefarm/runs/test/farm.ts';
 import {
   type AgentOutput,
   type ArtifactContent,
+  type CollectedArtifact,
   encodeArtifact,
   type Message,
   type Result,
@@ -21,6 +22,7 @@ export type StoredRollout = {
   /** Null: no artifact. */
   trajectory?: Trajectory | null;
   outputs?: AgentOutput[];
+  collected?: CollectedArtifact[];
 };
 
 export const aPatch = (text: string): string =>
@@ -102,11 +104,11 @@ export async function storeRollouts(folder: string, rollouts: readonly StoredRol
   await mkdir(artifacts, { recursive: true });
   const lines: string[] = [];
   for (const [at, rollout] of rollouts.entries()) {
-    const { over = {}, line = {}, patch = aPatch('2'), trajectory, outputs } = rollout;
+    const { over = {}, line = {}, patch = aPatch('2'), trajectory, outputs, collected } = rollout;
     const instance_id = over.instance_id ?? 'a__b-1';
     const result = aResult({ rollout_id: `r1.${instance_id}.${at}`, rollout_index: at, ...over });
     const made = contentOf(result, trajectory === undefined ? toolTrajectory() : trajectory, patch);
-    const content = outputs ? { ...made, outputs } : made;
+    const content = { ...made, ...(outputs ? { outputs } : {}), ...(collected ? { collected } : {}) };
     const artifact_file = join(artifacts, `${result.rollout_id}.json.gz`);
     if (trajectory !== null) await writeFile(artifact_file, await encodeArtifact(content));
     const parts = { patch, report: content.report, ...(trajectory === null ? {} : { artifact_file }) };

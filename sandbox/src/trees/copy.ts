@@ -8,7 +8,7 @@ const script = (name: string): string =>
   readFileSync(new URL(name, import.meta.url), 'utf8').replaceAll(/^ *#.*\n/gm, '');
 const OUT = script('./out.sh');
 const IN = script('./in.sh');
-const TIMEOUT_MS = 60_000;
+const WRITE_MS = 60_000;
 /** Bytes of an archive for each entry beside its content: headers, also of long names, and padding. */
 const ENTRY_BYTES = 3_072;
 /** Bytes at the end of an archive, which tar fills up to a whole record. */
@@ -21,21 +21,23 @@ const ENV = { LC_ALL: 'C', PATH: DEFAULT_PATH };
 
 /**
  * Reads a file or a folder by one exec of the sandbox's `sh`, `tar` and `head`. Code in the sandbox can forge the result, within the limits.
- * Returns null if nothing has this path. Throws SwefarmError `no_tar`, `unreadable` or `file_too_large`, and errors of the runtime.
+ * Returns null if nothing has this path. Throws SwefarmError `no_tar`, `late`, `unreadable` or
+ * `file_too_large`, and errors of the runtime.
  * @param exclude patterns of `tar --exclude`
  */
 export async function copyOut(
   container: Pick<Container, 'exec'>,
   { path, exclude }: { path: string; exclude: readonly string[] },
-  limits: TreeLimits,
+  limits: TreeLimits & { timeoutMs: number },
   signal: AbortSignal,
 ): Promise<Tree | null> {
   const most = limits.bytes + (limits.entries + 1) * ENTRY_BYTES + RECORD_BYTES;
   const options = exclude.map((pattern) => `--exclude=${pattern}`);
   const { exitCode, output, outputBytes } = await container.exec(
     ['/bin/sh', '-c', OUT, 'out', path, String(most + 1), ...options],
-    { user: 'root', env: ENV, cwd: '/', timeoutMs: TIMEOUT_MS, maxOutputBytes: most, signal },
+    { user: 'root', env: ENV, cwd: '/', timeoutMs: limits.timeoutMs, maxOutputBytes: most, signal },
   );
+  if (exitCode === null) throw new SwefarmError('late', 'the copy exceeded its time limit');
   if (exitCode === NOTHING) return null;
   if (exitCode === NO_TAR) throw new SwefarmError('no_tar', 'the container has no tar');
   if (outputBytes > most)
@@ -65,7 +67,7 @@ export async function copyIn(
   const { exitCode, output } = await container.exec(
     ['/bin/bash', '--norc', '-c', IN, 'in', path, folder ? 'folder' : 'file'],
     {
-      ...{ user: 'root', env: ENV, cwd: '/', timeoutMs: TIMEOUT_MS, maxOutputBytes: 4_096, signal },
+      ...{ user: 'root', env: ENV, cwd: '/', timeoutMs: WRITE_MS, maxOutputBytes: 4_096, signal },
       stdin: Buffer.from(others.map(({ path: at, link = '' }) => `${at}\0${link}\0`).join('')),
     },
   );

@@ -1,5 +1,5 @@
 /** Writes a folder of files under a temporary name and renames the folder when all files are complete. */
-import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { mkdir, rename, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { UsageError } from '@swefarm/shared';
@@ -8,7 +8,11 @@ import { asideOf, requireNewPath } from './aside.ts';
 
 export interface FolderTree extends AsyncDisposable {
   /** Writes the file `name`, a path inside the folder. Throws UsageError for a path outside, UnusableError `output_unwritable`. */
-  write(name: string, content: string | Uint8Array): Promise<void>;
+  write(name: string, content: string | Uint8Array, mode?: number): Promise<void>;
+  /** Makes an empty folder, unless it exists. Throws the errors of `write`. */
+  makeFolder(name: string): Promise<void>;
+  /** Makes a symbolic link. Throws the errors of `write`. */
+  link(name: string, target: string): Promise<void>;
   /** Appends text to a file. Throws the errors of `write`. */
   append(name: string, text: string): Promise<void>;
   finish(): Promise<void>;
@@ -44,7 +48,10 @@ export async function openFolderTree(path: string): Promise<FolderTree> {
     });
   };
   return {
-    write: (name, content) => withFile(name, (file) => writeFileSync(file, content)),
+    write: (name, content, mode) =>
+      withFile(name, (file) => writeFileSync(file, content, mode === undefined ? {} : { mode })),
+    makeFolder: (name) => withFile(name, (file) => void mkdirSync(file, { recursive: true })),
+    link: (name, target) => withFile(name, (file) => symlinkSync(target, file)),
     append: (name, text) => withFile(name, (file) => appendFileSync(file, text)),
     finish: () =>
       writing(path, async () => {

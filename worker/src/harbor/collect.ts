@@ -11,7 +11,9 @@ import {
 import { userOf } from './settings.ts';
 
 /** Maximum of all artifacts of a rollout together. */
-export const MOST = { bytes: 32 * 1024 ** 2, entries: 10_000 };
+const MOST = { bytes: 32 * 1024 ** 2, entries: 10_000 };
+/** Time limit of the copies of all artifacts together. */
+const COPY_MS = 60_000;
 /** File that describes the artifacts of an exported trial. */
 const MANIFEST = 'manifest.json';
 const OUTPUT_BYTES = 4 * 1024;
@@ -44,9 +46,16 @@ export async function copyArtifacts(
   { signal, warn }: Collecting,
 ): Promise<CollectedArtifact[]> {
   const left = { ...MOST };
+  const until = performance.now() + COPY_MS;
   const collected: CollectedArtifact[] = [];
   for (const artifact of task.artifacts) {
-    const { why, ...one } = await collectOne(container, artifact, collected, left, signal);
+    const { why, ...one } = await collectOne(
+      container,
+      artifact,
+      collected,
+      { ...left, timeoutMs: until - performance.now() },
+      signal,
+    );
     if (why !== undefined) warn(`artifact ${artifact.source}: ${why}`);
     collected.push(why === undefined ? one : { ...one, why });
     for (const { content } of one.files) left.bytes -= content?.length ?? 0;
@@ -74,7 +83,7 @@ async function collectOne(
   container: Container,
   { source, destination, exclude }: HarborArtifact,
   earlier: readonly CollectedArtifact[],
-  left: typeof MOST,
+  left: typeof MOST & { timeoutMs: number },
   signal: AbortSignal,
 ): Promise<CollectedArtifact> {
   // Harbor also guesses from the name whether an artifact that cannot be copied is a file.
@@ -83,6 +92,7 @@ async function collectOne(
   const isTaken = destination === MANIFEST || earlier.some((one) => overlaps(one.destination, destination));
   if (isTaken) return { ...none, exclude, files: [], status: 'skipped' };
   const failed = (why: string): CollectedArtifact => ({ ...none, exclude, files: [], status: 'failed', why });
+  if (left.timeoutMs <= 0) return failed('no time is left');
   try {
     const tree = await copyOut(container, { path: source, exclude }, left, signal);
     if (tree === null) return failed('does not exist');

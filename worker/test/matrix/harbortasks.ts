@@ -11,7 +11,7 @@ exec 8<> <(:); read -r -t 0.3 -u 8
 exit 3
 `;
 
-const fileOf = (text: string) => ({ base64: Buffer.from(text).toString('base64'), executable: true });
+export const fileOf = (text: string) => ({ base64: Buffer.from(text).toString('base64'), executable: true });
 
 /** Returns the fields of an instance with the task. @param test the test script; the default script writes the reward 1 or 0 */
 export function taskOf(test = TEST, more: Partial<HarborTask> = {}): Partial<Instance> {

@@ -6,6 +6,7 @@ import { openFolderTree } from '../../export/foldertree.ts';
 import type { ExportFormat, ExportRequest, ExportWriter } from '../../export/format.ts';
 import type { LineChoice } from '../../export/lines.ts';
 import type { ExportedRollout } from '../../export/rollout.ts';
+import { writeArtifacts } from './artifacts.ts';
 import { detailsOf } from './details.ts';
 import { countedOf, statsOf } from './stats.ts';
 import { trajectoryText } from './trajectory.ts';
@@ -44,6 +45,7 @@ async function openJob({ path, form, lines, samples, fingerprint }: ExportReques
       names.add(trial.trial_name);
       for (const [name, text] of Object.entries(filesOf(rollout, trial, lines)))
         await tree.write(`${trial.trial_name}/${name}`, text);
+      await writeArtifacts(tree, `${trial.trial_name}/artifacts`, rollout);
       written.add(trial);
     },
     async finish() {
@@ -54,9 +56,9 @@ async function openJob({ path, form, lines, samples, fingerprint }: ExportReques
   };
 }
 
-/** Returns the texts of a trial's files by path. Parts that the rollout lacks have no file. */
+/** Returns the texts of a trial's files by path, except for artifacts. Parts that the rollout lacks have no file. */
 function filesOf(rollout: ExportedRollout, trial: Trial, lines: LineChoice): Record<string, string> {
-  const { content, patch, line } = rollout;
+  const { content, line } = rollout;
   const { exception_info: raised } = trial;
   const hasTrajectory = (content?.trajectory?.messages.length ?? 0) > 0;
   return {
@@ -67,20 +69,8 @@ function filesOf(rollout: ExportedRollout, trial: Trial, lines: LineChoice): Rec
     ...(line.reward !== null && { 'verifier/reward.txt': `${line.reward}\n` }),
     ...(content?.test_log != null && { 'verifier/test-stdout.txt': content.test_log }),
     ...(content?.report && { 'verifier/report.json': jsonText(content.report) }),
-    'artifacts/manifest.json': jsonText(patch === null ? [] : [PATCH_ENTRY], 2),
-    ...(patch !== null && { 'artifacts/logs/artifacts/patch.diff': patch }),
   };
 }
-
-/** Names Harbor's folder of artifacts. Tasks of `swefarm dataset to-harbor` read the patch there, so Harbor can grade a trial again. */
-const PATCH_ENTRY = {
-  source: '/logs/artifacts',
-  destination: 'artifacts/logs/artifacts',
-  type: 'directory',
-  status: 'ok',
-  service: null,
-  exclude: [],
-};
 
 /** Collects the data of the trials that `config.json` and `result.json` of the job contain. */
 function createSummary(job: Job, samples: number) {
