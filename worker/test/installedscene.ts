@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { installBundle } from '@swefarm/agents';
 import { closePolicyConnections } from '@swefarm/policy';
-import { type AgentCard, type AgentConfig, PolicyConfig, type Result } from '@swefarm/shared';
+import { type AgentCard, type AgentConfig, type Instance, PolicyConfig, type Result } from '@swefarm/shared';
 import {
   bareInstance,
   bareRun,
@@ -54,6 +54,7 @@ export type Trial = {
   shipped?: AgentCard;
   /** The agent of the farm plays instead of the toy. */
   mini?: boolean;
+  instance?: Partial<Instance>;
   flags?: Record<string, unknown>;
 };
 
@@ -77,6 +78,7 @@ export async function openTrial(machine: Machine, trial: Trial = {}) {
   const instance = bareInstance({
     ...{ instance_id: 'own__toy-1', base_commit: 'HEAD', FAIL_TO_PASS: ['t.py::test_a'] },
     ...{ image: machine.image, log_parser: 'parse_log_pytest', eval_script: TESTS },
+    ...trial.instance,
   });
   return { farm, prefix, server, run, instance };
 }
