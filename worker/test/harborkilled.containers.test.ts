@@ -51,16 +51,16 @@ test.each(MACHINES)(
   async ({ name, machine }) => {
     const opened = await machine();
     const script = { conversations: [{ variants: AGENTS }] };
-    const { farm, prefix, server, ...trial } = await openTrial(opened, { mini: true, server: { script } });
+    const { harbor, ...instance } = taskOf(TEST);
+    if (!harbor) throw new Error('not a Harbor task');
+    const files = { ...harbor.files, 'tests/large': { base64: LARGE, executable: false } };
+    const trial = await openTrial(opened, {
+      ...{ mini: true, server: { script } },
+      instance: { ...instance, harbor: { ...harbor, files } },
+    });
+    const { farm, prefix, server } = trial;
     const run = { ...trial.run, group_size: AGENTS.length };
-    const task = taskOf(TEST);
-    const files = { ...task.harbor?.files, 'tests/large': { base64: LARGE, executable: false } };
-    const instance = {
-      ...trial.instance,
-      ...task,
-      harbor: { ...task.harbor, files },
-    } as typeof trial.instance;
-    await farm.runs.create(run, [instance], []);
+    await farm.runs.create(run, [trial.instance], []);
     const ids = await farm.groups.rollouts(run.run_id);
     const workers = workerStarter(opened, name, prefix, AGENTS.length);
     await farm.jobs.enqueue(run, ids);

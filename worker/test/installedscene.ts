@@ -1,7 +1,7 @@
 /** Rollouts of the toy agent on a real runtime, with a scripted policy. */
 import { join } from 'node:path';
 import { installBundle } from '@swefarm/agents';
-import { type AgentCard, type AgentConfig, PolicyConfig, type Result } from '@swefarm/shared';
+import { type AgentCard, type AgentConfig, type Instance, PolicyConfig, type Result } from '@swefarm/shared';
 import {
   bareInstance,
   bareRun,
@@ -52,6 +52,7 @@ export type Trial = {
   shipped?: AgentCard;
   /** The agent of the farm plays instead of the toy. */
   mini?: boolean;
+  instance?: Partial<Instance>;
   flags?: Record<string, unknown>;
 };
 
@@ -75,6 +76,7 @@ export async function openTrial(machine: Machine, trial: Trial = {}) {
   const instance = bareInstance({
     ...{ instance_id: 'own__toy-1', base_commit: 'HEAD', FAIL_TO_PASS: ['t.py::test_a'] },
     ...{ image: machine.image, log_parser: 'parse_log_pytest', eval_script: TESTS },
+    ...trial.instance,
   });
   return { farm, prefix, server, run, instance };
 }
