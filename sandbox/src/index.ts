@@ -1,6 +1,7 @@
 export { type CleanPlans, type PreparedSandbox, prepareSandbox } from './agentsandbox.ts';
-export { openConverter } from './apptainer/convert.ts';
+export { openConverter, sourceInEngine } from './apptainer/convert.ts';
 export { apptainer } from './apptainer/entry.ts';
+export { openRegistryConversion } from './apptainer/fromregistry.ts';
 export { apptainerRuntime } from './apptainer/runtime.ts';
 export { hasFilledDisk, isCausedByCode, lossOr, occupiesDisk, type Suspect } from './attribution.ts';
 export { type CommandResult, type RunOptions, SandboxKilledError, type Shell } from './command.ts';

@@ -1,5 +1,5 @@
 /**
- * Converts an engine's image or an archive to a .sif file with `apptainer build`. The file is built under a temporary name and renamed
+ * Converts an image of an engine or a registry, or an archive, to a .sif file with `apptainer build`. The file is built under a temporary name and renamed
  * after the record of its origin is written. The next conversion of the image removes the leftovers of a killed conversion.
  */
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
@@ -26,6 +26,15 @@ import { FOLDERS, PROGRAMS } from './tools.ts';
 
 const CONVERT_TIMEOUT_MS = 3_600_000;
 
+/** `options` and `uri`: arguments of `apptainer build`. */
+export type BuildSource = { options: readonly string[]; uri: string };
+
+/** Returns the source of an image that the engine at a socket has. */
+export const sourceInEngine = (image: string, socketPath: string): BuildSource => ({
+  options: ['--docker-host', `unix://${socketPath}`],
+  uri: `docker-daemon:${withTag(image)}`,
+});
+
 export type ConvertDeps = {
   /** Path templates of the setting `apptainer_images`. Conversions use the first template. */
   templates: readonly string[];
@@ -34,13 +43,13 @@ export type ConvertDeps = {
   /** Folder where images are unpacked during a conversion. The folder needs space for `atOnce` images. */
   folder: string;
   atOnce: number;
-  /** Makes an image ready on an engine and returns the engine's socket. Throws RolloutFailure, UnusableError. */
-  ensure(image: string): Promise<string>;
+  /** Makes an image ready and passes where Apptainer reads it to `work`. Throws RolloutFailure, UnusableError and errors of `work`. */
+  withSource(image: string, work: (source: BuildSource) => Promise<void>): Promise<void>;
   signal: AbortSignal;
 };
 
 type Converter = {
-  /** Converts an image unless its file exists. Throws RolloutFailure image_pull / node_disk, and errors of `ensure`. */
+  /** Converts an image unless its file exists. Throws RolloutFailure image_pull / node_disk, and errors of `withSource`. */
   convert(image: string): Promise<ImageLine>;
 };
 
@@ -92,25 +101,30 @@ async function writeSif(deps: ConvertDeps, program: string, image: string, path:
   }
 }
 
-async function build(
-  { ensure, folder: parent, signal }: ConvertDeps,
+async function build(deps: ConvertDeps, program: string, image: string, partial: string): Promise<void> {
+  // `apptainer build` reads archives itself.
+  if (/^(docker-archive|oci):\//.test(image))
+    await buildFrom(deps, program, image, { options: [], uri: image }, partial);
+  else await deps.withSource(image, (source) => buildFrom(deps, program, image, source, partial));
+  await using file = await open(partial);
+  await file.sync();
+}
+
+async function buildFrom(
+  { folder: parent, signal }: ConvertDeps,
   program: string,
   image: string,
+  { options, uri }: BuildSource,
   partial: string,
 ): Promise<void> {
-  // `apptainer build` reads archives without an engine.
-  const isArchive = /^(docker-archive|oci):\//.test(image);
-  const source = isArchive
-    ? [partial, image]
-    : ['--docker-host', `unix://${await ensure(image)}`, partial, `docker-daemon:${withTag(image)}`];
   await using folder = await openTemporaryFolder(parent);
-  const options = { timeout: CONVERT_TIMEOUT_MS, signal, env: ownEnvironment(folder.path) };
-  await run(program, ['--silent', 'build', '--disable-cache', ...source], options).catch((error: unknown) => {
+  const line = ['--silent', 'build', '--disable-cache', '--force', ...options, partial, uri];
+  await run(program, line, {
+    ...{ timeout: CONVERT_TIMEOUT_MS, signal, env: ownEnvironment(folder.path) },
+  }).catch((error: unknown) => {
     signal.throwIfAborted();
     throw buildFailure(error, image);
   });
-  await using file = await open(partial);
-  await file.sync();
 }
 
 async function requireProgram(given: string | null): Promise<string> {

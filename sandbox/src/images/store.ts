@@ -13,6 +13,7 @@ import { promisify } from 'node:util';
 import { bootId, errorMessage, newId, ownFolder, RolloutFailure, replaceFile } from '@swefarm/shared';
 import { z } from 'zod';
 import { ImageConfig } from './config.ts';
+import { fingerprintOf } from './fingerprint.ts';
 import { readJsonFile } from './jsonfile.ts';
 import { withLock } from './lock.ts';
 import { removeAbandoned, temporaryName } from './temporary.ts';
@@ -29,6 +30,10 @@ const ImageRecord = z.object({
   boot_id: z.string(),
   /** True: the lower layers that several images share, which no container uses alone. */
   shared: z.boolean().optional(),
+  /** Digest of the tree of lower layers whose files the image shares. */
+  below: z.string().optional(),
+  /** See `fingerprintOf`; absent in records of older versions. */
+  fingerprint: z.string().optional(),
 });
 const NameRecord = z.object({ name: z.string(), digest: z.string() });
 type ImageRecord = z.infer<typeof ImageRecord>;
@@ -40,8 +45,9 @@ export type Unpacked = {
   config: ImageConfig;
   /** Bytes of files that the image does not share with other images of the store. */
   bytes: number;
-  /** See `ImageRecord.shared`. */
+  /** See `ImageRecord`. */
   shared?: boolean;
+  below?: string;
 };
 export type Unpack = (partial: string) => Promise<Unpacked>;
 
@@ -99,11 +105,19 @@ export async function openImageStore(imagesDir: string) {
       const [records, names] = await Promise.all([recordsOf(root), namesOf(root)]);
       const costly = records.filter(({ size_bytes }) => size_bytes > 0);
       return await Promise.all(
-        costly.map(async ({ digest, size_bytes: bytes }) => {
+        costly.map(async ({ digest, size_bytes: bytes, shared = false, below }) => {
           const used = await stat(join(folderOf(root, digest), 'used')).catch(() => null);
-          return { digest, names: names.get(digest) ?? [], bytes, usedAt: used?.mtimeMs ?? Date.now() };
+          const usedAt = used?.mtimeMs ?? Date.now();
+          return { digest, names: names.get(digest) ?? [], bytes, usedAt, shared, below };
         }),
       );
+    },
+    /** Compares the metadata of an image's files with those of its unpacking. True for records of older versions. */
+    async isUnchanged(digest: string): Promise<boolean> {
+      const folder = folderOf(root, digest);
+      const record = await readJsonFile(join(folder, 'image.json'), ImageRecord);
+      if (!record?.fingerprint) return record !== null;
+      return (await fingerprintOf(join(folder, 'tree'))) === record.fingerprint;
     },
     touch: (digest: string): Promise<void> => stamp(folderOf(root, digest)),
     drop: (digest: string): Promise<void> => discard(root, folderOf(root, digest)),
@@ -156,7 +170,9 @@ async function unpackInto(root: string, unpack: Unpack): Promise<StoredImage> {
   const startedAt = Date.now();
   try {
     await mkdir(join(partial, 'tree'), { recursive: true, mode: 0o755 });
-    const { digest, config, bytes, shared } = await unpack(partial);
+    const { digest, config, bytes, shared, below } = await unpack(partial);
+    // Containers do not use shared trees alone, so only images are checked.
+    const fingerprint = shared ? null : await fingerprintOf(join(partial, 'tree'));
     const record: ImageRecord = {
       digest,
       config,
@@ -165,6 +181,8 @@ async function unpackInto(root: string, unpack: Unpack): Promise<StoredImage> {
       unpack_seconds: (Date.now() - startedAt) / 1000,
       boot_id: BOOT_ID,
       ...(shared ? { shared } : {}),
+      ...(below ? { below } : {}),
+      ...(fingerprint ? { fingerprint } : {}),
     };
     await writeFile(join(partial, 'image.json'), JSON.stringify(record));
     await writeFile(join(partial, 'used'), '');

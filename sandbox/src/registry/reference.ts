@@ -26,15 +26,15 @@ export function parseReference(image: string): Reference {
   const full = fullName(withTag(image));
   const registry = full.slice(0, full.indexOf('/'));
   const [path = '', digest, more] = full.slice(registry.length + 1).split('@');
-  const [repository = '', tag = ''] = path.split(':');
+  const [repository = '', tag, another] = path.split(':');
   if (!REGISTRY.test(registry)) refuse(`"${registry}" is no address of a registry`);
   if (!REPOSITORY.test(repository)) refuse(`"${repository}" is no repository, which has lower-case letters`);
-  if (tag !== '' && !TAG.test(tag)) refuse(`"${tag}" is no tag`);
+  if (another !== undefined || (tag !== undefined && !TAG.test(tag))) refuse(`"${tag}" is no tag`);
   if (more !== undefined || (digest !== undefined && !DIGEST.test(digest)))
     refuse('the part after @ is no digest, sha256: and 64 hexadecimal digits');
   return {
     registry: /^(?:index\.)?docker\.io$/.test(registry) ? HUB : registry,
     repository,
-    reference: digest ?? tag,
+    reference: digest ?? tag ?? 'latest',
   };
 }

@@ -1,5 +1,6 @@
 /** Fetches images of registries without an engine: documents from the first source that answers, and blobs into a store of blobs. */
-import { join } from 'node:path';
+import { link, mkdir } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { BUILT_IMAGES, createSemaphore, RolloutFailure } from '@swefarm/shared';
 import { type EvictionLimits, evictImages, usedShareOf } from '../images/evict.ts';
 import type { Fetch } from '../images/fetch.ts';
@@ -14,8 +15,13 @@ import type { RegistrySettings } from './settings.ts';
 const PULL_TIMEOUT_MS = 3_600_000;
 const LAYERS_AT_ONCE = 4;
 
-/** An image whose documents were read. `layer` returns the path of a layer's blob, and first fetches a missing blob. */
-export type OpenImage = RemoteImage & { layer(layer: RemoteLayer): Promise<string> };
+export type OpenImage = RemoteImage & {
+  /**
+   * Returns the path of a layer's blob, and first fetches a missing blob. In the folder `own`, on the file system of the store, the blob
+   * remains when another image releases it.
+   */
+  layer(layer: RemoteLayer, own?: string): Promise<string>;
+};
 
 export type RegistryOptions = RegistrySettings & {
   fetch: Fetch;
@@ -61,8 +67,13 @@ export class RegistrySource implements AsyncDisposable {
         const reference = parseReference(from);
         const repository = openRepository(connections, reference, credentials, signal);
         const remote = await readRemoteImage(repository, reference);
-        const layer = (one: RemoteLayer): Promise<string> =>
+        const fetched = (one: RemoteLayer): Promise<string> =>
           this.#slots.run(() => blobs.ensure(one, (at) => repository.blob(one.digest, at), signal));
+        // Nothing releases the blobs of a folder for all nodes.
+        const layer: OpenImage['layer'] = (one, own) =>
+          own === undefined || this.#options.blobsDir !== null
+            ? fetched(one)
+            : linkedInto(own, () => fetched(one));
         return await work({ ...remote, layer });
       });
     } catch (error) {
@@ -93,5 +104,23 @@ export class RegistrySource implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#connections?.[Symbol.asyncDispose]();
+  }
+}
+
+/** Links a blob into a folder. Fetches the blob again if another image released it in the meantime. */
+async function linkedInto(folder: string, fetch: () => Promise<string>): Promise<string> {
+  await mkdir(folder, { recursive: true });
+  for (;;) {
+    const path = await fetch();
+    const own = join(folder, basename(path));
+    try {
+      await link(path, own);
+      return own;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      // An image may have a layer twice.
+      if (code === 'EEXIST') return own;
+      if (code !== 'ENOENT') throw error;
+    }
   }
 }

@@ -27,6 +27,7 @@ import { requireMountable } from '../namespaces/mounts.ts';
 import type { RegistrySource } from '../registry/source.ts';
 import type { ReadyImage } from '../runtime.ts';
 import type { ImageExporter } from './export.ts';
+import { FORMS } from './forms.ts';
 import { hostTree } from './hosttree.ts';
 import { unpackLayered } from './layered.ts';
 import { unpackApart } from './unpack.ts';
@@ -49,7 +50,6 @@ export type RootImageDeps = {
 const UNPACK_AT_ONCE = 2;
 /** Time for which a name is not looked up in the engine again. */
 const NAME_TRUSTED_MS = 60_000;
-const FORMS = /^(docker-archive|oci|dir|host\+dir):/;
 
 export class RootImages {
   readonly #deps: RootImageDeps;

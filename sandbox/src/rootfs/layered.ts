@@ -3,6 +3,7 @@
  * these layers once, and each image has hard links to its files. Trees of the store are never written after their unpacking.
  */
 import { hash } from 'node:crypto';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { EMPTY_CONFIG } from '../images/config.ts';
 import { type ImageStore, requireDisk, type StoredImage, type Unpacked } from '../images/store.ts';
@@ -67,15 +68,20 @@ async function unpackParts(
   const layers = parts.at(-1) ?? [];
   const bytes = layers.reduce((sum, { size }) => sum + size, 0);
   await requireDisk(partial, bytes * (1 + GROWTH));
+  const blobs = join(partial, 'blobs');
   const [below, files] = await Promise.all([
     parts.length > 1 ? ensureBelow(deps, image, parts.slice(0, -1)) : null,
-    Promise.all(layers.map(async (layer) => ({ path: await image.layer(layer), diffId: layer.diffId }))),
+    Promise.all(
+      layers.map(async (layer) => ({ path: await image.layer(layer, blobs), diffId: layer.diffId })),
+    ),
   ]);
   try {
     if (below) await run('cp', ['-a', '--link', `${below.tree}/.`, join(partial, 'tree')]);
     const unpacked = await unpackApart({ source: { kind: 'layers', layers: files, known }, partial });
-    await deps.registry.release(layers);
-    return unpacked;
+    await Promise.all([deps.registry.release(layers), rm(blobs, { recursive: true, force: true })]);
+    // An image without files of its own takes space by its folders and links.
+    const own = { ...unpacked, bytes: Math.max(1, unpacked.bytes) };
+    return below ? { ...own, below: below.digest } : own;
   } catch (error) {
     // The next attempt fetches damaged layers again.
     if (!isOfSystem(error)) await deps.registry.drop(layers);

@@ -23,6 +23,7 @@ import { ImageExporter } from './export.ts';
 import { refreshIndex } from './gitindex.ts';
 import { hostTree } from './hosttree.ts';
 import { type RootImage, RootImages } from './images.ts';
+import { inspectUnpacked } from './inspect.ts';
 import { startRootfs } from './start.ts';
 
 export type RootfsRuntimeOptions = SetupOptions & {
@@ -60,6 +61,7 @@ export const rootfsRuntime = (options: RootfsRuntimeOptions): Promise<Runtime> =
       check: (signal) => checkRootfs(setup, host, signal),
       ensureImage: (name, signal) => images.ensure(name, signal),
       images: store.usage,
+      inspection: inspectUnpacked(store, settings?.pins ?? []),
       build: async (build, signal) => {
         const digest = await store.digestOf(withTag(build.name));
         if (digest !== null && (await store.find(digest))) return;

@@ -43,9 +43,7 @@ async function push(origin: string, headers: Record<string, string>): Promise<st
 }
 
 /** A server of tokens, which signs them as its registry requires. */
-async function startTokens(
-  files: { cert: string; key: string },
-  users: Record<string, string>) {
+async function startTokens(files: { cert: string; key: string }, users: Record<string, string>) {
   const requests: { method: string; authorization: string | undefined; form: string }[] = [];
   const chain = [readFileSync(files.cert, 'utf8').replace(/-----[^-]+-----|\s/g, '')];
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');

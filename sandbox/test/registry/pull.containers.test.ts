@@ -243,7 +243,9 @@ describeUnless(noDistribution(), 'a registry without an engine', () => {
   it('images of one base fetch it once and share its files', async () => {
     const base = [{ name: 'base/file', content: noise }];
     const names = await Promise.all(
-      Array.from({ length: 4 }, (_, at) => pushed([base, [{ name: 'own', content: `image ${at}` }]])),
+      Array.from({ length: 4 }, (_, at) =>
+        pushed([base, [{ name: 'own', content: `image ${at}` }], [{ name: 'small', content: 'common' }]]),
+      ),
     );
     const imagesDir = temporaryFolder('shared');
     const nodes = await Promise.all(names.map(() => aNode({ imagesDir })));

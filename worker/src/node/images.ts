@@ -4,7 +4,14 @@
  */
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { type ImageInspection, type ImageLine, openConverter, type Runtime } from '@swefarm/sandbox';
+import {
+  type ImageInspection,
+  type ImageLine,
+  openConverter,
+  openRegistryConversion,
+  type Runtime,
+  sourceInEngine,
+} from '@swefarm/sandbox';
 import {
   createSemaphore,
   errorMessage,
@@ -93,36 +100,53 @@ async function eachImage(needed: readonly Needed[], work: Work, { signal, print 
   return complete;
 }
 
-/** Opens a container engine only when an image has to come from one. */
-async function openConversion(
-  { config, log, signal }: ImagesCommand,
-  stack: AsyncDisposableStack,
-): Promise<Work> {
-  // The promise is also remembered after a failure, because each choice asks every engine.
-  let engine: ReturnType<typeof chooseEngine> | null = null;
+/** Opens engine and registries only when an image has to come from there. */
+async function openConversion(command: ImagesCommand, stack: AsyncDisposableStack): Promise<Work> {
+  const { config, signal } = command;
+  const folder = join(config.images_dir, 'converting');
+  // The promises are also remembered after a failure, because each choice asks every engine.
+  let engine: ReturnType<typeof engineFor> | null = null;
+  let registries: ReturnType<typeof openRegistryConversion> | null = null;
   stack.defer(async () => {
-    const opened = await engine?.catch(() => null);
-    await opened?.runtime[Symbol.asyncDispose]();
+    const [opened, others] = await Promise.allSettled([engine, registries]);
+    if (opened.status === 'fulfilled') await opened.value?.runtime[Symbol.asyncDispose]();
+    if (others.status === 'fulfilled') await others.value?.[Symbol.asyncDispose]();
   });
   const converter = await openConverter({
     templates: config.apptainer_images,
     command: config.apptainer_command,
-    folder: join(config.images_dir, 'converting'),
+    folder,
     atOnce: config.image_pulls,
-    async ensure(image) {
-      engine ??= chooseEngine(config, log, signal);
-      const { runtime, socketPath } = await engine;
-      await runtime.ensureImage(image, signal);
-      return socketPath;
+    async withSource(image, work) {
+      engine ??= engineFor(command);
+      const opened = await engine;
+      if (opened) {
+        await opened.runtime.ensureImage(image, signal);
+        return await work(sourceInEngine(image, opened.socketPath));
+      }
+      registries ??= openRegistryConversion(config, folder);
+      return await (await registries).withSource(image, work);
     },
     signal,
   });
   return ({ image }) => converter.convert(image);
 }
 
+/** Returns the engine for conversions; null: images come from their registries. Throws UnusableError if the configured engine is unusable. */
+async function engineFor({ config, log, signal }: ImagesCommand) {
+  if (config.runtime === 'rootfs') return null;
+  try {
+    return await chooseEngine(config, log, signal);
+  } catch (error) {
+    if (!(error instanceof UnusableError) || ['docker', 'podman'].includes(config.runtime)) throw error;
+    log.info({ err: error.message }, 'no engine: fetching images from registries');
+    return null;
+  }
+}
+
 function requireInspection(runtime: Runtime): ImageInspection {
   if (runtime.inspection) return runtime.inspection;
-  const why = 'list, verify and prune are for docker, podman and apptainer; pull works everywhere';
+  const why = 'it has no images: list, verify and prune are for the other runtimes';
   throw new UsageError(`runtime ${runtime.name}: ${why}`);
 }
 
