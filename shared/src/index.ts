@@ -28,6 +28,7 @@ export {
   environmentValues,
   inheritedEnvironment,
 } from './config/environment.ts';
+export { configSchema, fileSchema, type JsonSchema } from './config/jsonschema.ts';
 export {
   configOptions,
   describeConfig,
