@@ -1,4 +1,5 @@
 export { type Bundle, BundleManifest, mountPath } from './bundle.ts';
+export { cardSchema } from './card/cardschema.ts';
 export { type AgentStart, fillCard, type StartValues } from './card/fillcard.ts';
 export { cardDigest, type OptionValues, requireFileOptions, typedOptions } from './card/options.ts';
 export {

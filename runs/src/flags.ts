@@ -37,7 +37,7 @@ const GROUPS: Readonly<Record<string, string>> = {
 type Shape = Readonly<Record<string, z.core.$ZodType>>;
 
 /** Removes the default, null and optional wrappers of a schema. */
-function inner(schema: z.core.$ZodType): z.core.$ZodType {
+export function inner(schema: z.core.$ZodType): z.core.$ZodType {
   return schema instanceof z.ZodDefault || schema instanceof z.ZodNullable || schema instanceof z.ZodOptional
     ? inner(schema.unwrap())
     : schema;

@@ -28,6 +28,7 @@ export {
   requireSameSettings,
   runSettings,
 } from './record.ts';
+export { runSchema } from './runschema.ts';
 export { createNormal, idealMakespan, makespan } from './schedule.ts';
 export { withSets } from './sets.ts';
 export { asTree, type SettingsTree } from './settingstree.ts';

@@ -1,6 +1,5 @@
 /** Makes the record of a run from flags and a configuration file, and compares two records for a resumed run. */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { Dataset } from '@swefarm/datasets';
 import { checkOverrides, REWARD_TABLE } from '@swefarm/grading';
 import {
@@ -9,9 +8,9 @@ import {
   DEFAULT_AGENT,
   newId,
   POLICY_HEADERS,
-  parseYaml,
   REWARD_WEIGHTS_LEVEL,
   RunRecord,
+  readYaml,
   UsageError,
 } from '@swefarm/shared';
 import type { ZodError } from 'zod';
@@ -160,14 +159,7 @@ function policySettings(
 }
 
 function readConfigFile(path: string): SettingsTree {
-  let tree: unknown;
-  try {
-    tree = parseYaml(readFileSync(path, 'utf8'));
-  } catch (error) {
-    const message =
-      (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'no such file' : (error as Error).message;
-    throw new UsageError(`--run-config ${path}: ${message}`, { cause: error });
-  }
+  const tree = readYaml(path, `--run-config ${path}`);
   const settings = asTree(tree ?? {});
   if (tree !== null && settings !== tree)
     throw new UsageError(`--run-config ${path}: expected a mapping of keys`);

@@ -34,6 +34,7 @@ export {
   environmentValues,
   inheritedEnvironment,
 } from './config/environment.ts';
+export { configSchema, fileSchema, type JsonSchema } from './config/jsonschema.ts';
 export {
   configOptions,
   describeConfig,

@@ -94,6 +94,7 @@ export {
   type Prices,
   priceFor,
   priceOf,
+  priceSchema,
   readPrices,
   withPrice,
 } from './prices.ts';

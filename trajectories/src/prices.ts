@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { Price, parseYaml, type RunRecord, UsageError } from '@swefarm/shared';
+import { fileSchema, type JsonSchema, Price, type RunRecord, readYaml, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 
 const Prices = z.record(z.string(), z.strictObject(Price.shape));
@@ -7,19 +6,20 @@ export type Prices = z.infer<typeof Prices>;
 
 /** Reads a YAML or JSON file: `MODEL: {prompt: 0.15, completion: 0.6}`, in US dollars per million tokens. Throws UsageError. */
 export function readPrices(path: string): Prices {
-  try {
-    return Prices.parse(parseYaml(readFileSync(path, 'utf8')));
-  } catch (error) {
-    const reason =
-      error instanceof z.ZodError
-        ? error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ')
-        : (error as Error).message;
-    throw new UsageError(
-      `--prices ${path}: ${reason}; expected MODEL: {prompt: 0.15, completion: 0.6}, in US dollars for a million tokens`,
-      { cause: error },
-    );
-  }
+  const read = Prices.safeParse(readYaml(path, `--prices ${path}`));
+  if (read.success) return read.data;
+  const reasons = read.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
+  throw new UsageError(
+    `--prices ${path}: ${reasons.join('; ')}; expected MODEL: {prompt: 0.15, completion: 0.6}, in US dollars for a million tokens`,
+  );
 }
+
+/** Returns the JSON Schema of a file of prices. */
+export const priceSchema = (): JsonSchema =>
+  fileSchema(
+    'Prices of models for swefarm, in US dollars for a million tokens',
+    z.object({}).catchall(z.strictObject(Price.shape)),
+  );
 
 export const findPrice = (prices: Prices, model: string): Price | null =>
   Object.hasOwn(prices, model) ? (prices[model] ?? null) : null;

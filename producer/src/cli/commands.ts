@@ -40,6 +40,7 @@ const SUMMARIES = {
   acl: 'write an ACL file for Redis, and files with the passwords of worker and producer',
   doctor: 'check Redis, the queue, the artifact store, workers and policy endpoints',
   completion: 'print a script with which a shell completes commands, options and files',
+  schema: 'print the JSON Schema with which an editor completes and checks a file of swefarm',
   man: 'print the man page of a command, or write all man pages into a folder',
 } as const;
 
@@ -77,6 +78,7 @@ const SOURCES: Readonly<Record<keyof typeof SUMMARIES, () => Promise<Declaration
   acl: async () => (await import('./acl.ts')).acl,
   doctor: async () => (await import('./doctor.ts')).doctor,
   completion: async () => (await import('./completion.ts')).completion(declaredProgram),
+  schema: async () => (await import('./schema.ts')).schema,
   man: async () => (await import('./completion.ts')).man(declaredProgram),
 };
 

@@ -29,10 +29,17 @@ export function parseYamlLines(text: string) {
   };
 }
 
-/** Reads a YAML or JSON file. Throws UsageError with a message that begins with `where`. */
+/**
+ * Reads a YAML or JSON file without its key `$schema`, by which editors find its schema.
+ *
+ * @throws UsageError with a message that begins with `where`
+ */
 export function readYaml(path: string, where: string): unknown {
   try {
-    return parseYaml(readFileSync(path, 'utf8'));
+    const read = parseYaml(readFileSync(path, 'utf8'));
+    if (typeof (read as { $schema?: unknown } | null)?.$schema !== 'string') return read;
+    const { $schema: _, ...own } = read as Record<string, unknown>;
+    return own;
   } catch (error) {
     const isAbsent = (error as NodeJS.ErrnoException).code === 'ENOENT';
     throw new UsageError(`${where}: ${isAbsent ? 'no such file' : errorMessage(error)}`, { cause: error });
