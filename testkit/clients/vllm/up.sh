@@ -50,9 +50,10 @@ start() {
   echo $! >"$folder/pid"
   local from=$SECONDS
   until curl -sf -o /dev/null "http://127.0.0.1:$port/health"; do
-    if ! kill -0 "$(cat "$folder/pid")" 2>/dev/null || [ $((SECONDS - from)) -gt 420 ]; then
+    if ! kill -0 "$(cat "$folder/pid")" 2>/dev/null || [ $((SECONDS - from)) -gt 1200 ]; then
       say "the server did not start; the end of $folder/log:"
       tail -5 "$folder/log" >&2
+      kill -KILL -- "-$(cat "$folder/pid")" 2>/dev/null || true
       return 1
     fi
     sleep 0.5
