@@ -5,7 +5,7 @@ import type { ModelReply } from './endpoint/reply.ts';
 import { ID_BYTES, type RoutedExperts } from './tokens/experts.ts';
 import { joinIds } from './tokens/ids.ts';
 
-/** `after`: from where a client continues behind the reply. */
+/** `after`: the state from which a client continues after the reply. */
 export type RecordedReply = ModelReply & { after: Continued };
 
 /** Yields the reply of each turn in order. Each contains the whole prompt. @param start number of messages before the first answer */

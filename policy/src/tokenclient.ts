@@ -26,7 +26,7 @@ import { type SampledTurn, sendWithinLimit, type TurnSampling } from './turnsamp
 /** Number of last prompt tokens that are searched for an opening thought tag: `<think>` may be several tokens. */
 const PROMPT_END_TOKENS = 5;
 
-/** What the clients of a rollout share: the renderer, what is known of its template, and whether to stream. */
+/** Shared state of the clients of a rollout: the renderer, facts about its template, and whether to stream. */
 export type TokenTurns = ReturnType<typeof createTokenTurns>;
 
 export function createTokenTurns(

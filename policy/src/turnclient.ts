@@ -11,7 +11,7 @@ export type BegunReply = PartialCompletion & { prompt: string };
 export type TurnOptions = {
   /** Number of the answer, from 1, from which its seed and the ids of its calls are derived; absent: its number in the conversation. */
   answer?: number;
-  /** Most tokens of the answer beside the limits of the run; null or absent: no further limit. */
+  /** Maximum tokens of the answer, in addition to the limits of the run; null or absent: no further limit. */
   maxTokens?: number | null;
 };
 

@@ -39,7 +39,7 @@ export type PolicyRequest = {
    */
   messages: readonly Message[];
   tools: readonly ToolDefinition[];
-  /** Most tokens of the answer, beside the limits of the run; null: no further limit. */
+  /** Maximum tokens of the answer, in addition to the limits of the run; null: no further limit. */
   maxTokens: number | null;
   /** Number of the answer in the rollout, from 1. The seed and the ids of calls are derived from it. */
   seedTurn: number;
@@ -49,13 +49,13 @@ export type PolicyRequest = {
 /** The prompt leaves no room for an answer; `of`: the limit, absent: of the server. */
 export type NoRoom = { context_overflow: true; message: string; of?: Trajectory['limit'] };
 
-/** One line of requests to the policy, one request at a time. Lines may be asked side by side. */
+/** One line of requests to the policy, one request at a time. Several lines may have requests at the same time. */
 export interface PolicyLine {
   /** Asks for the next answer of the line. Throws RolloutFailure `policy_*`, or the signal's reason when aborted. */
   complete(request: PolicyRequest): Promise<RecordedReply | NoRoom>;
 }
 
-/** Why the endpoint refuses all further requests. */
+/** Reason for which the endpoint refuses all further requests. */
 export type RolloutOver = Exclude<ExitStatus, 'submitted' | 'agent_error'> | 'ended';
 
 export type RecorderOptions = {

@@ -5,7 +5,7 @@ export const SET_FILE = /\.(ya?ml|json)$/;
 
 type Listed = { name: string; weight: string | undefined } | { set: unknown };
 
-/** Returns the names of the setting with their weights, and sets as they are, in order. */
+/** Returns the names of the setting with their weights, and sets unchanged, in order. */
 export function listedSets(given: unknown): Listed[] {
   const list = [given].flat().flatMap((one: unknown) => (typeof one === 'string' ? one.split(',') : [one]));
   return list.map((one: unknown) => {

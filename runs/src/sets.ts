@@ -69,7 +69,7 @@ function shippedIn(folder: string): string[] {
  */
 export const toolsetsOf = (given: unknown): Toolset[] => setsOf(given, TOOLSETS);
 
-/** As {@link toolsetsOf}. Returns the name of a set of the worker, or a folder of workers, as it is. */
+/** As {@link toolsetsOf}. Does not change the name of a set of the worker, or a folder of workers. */
 export function promptSetsOf(given: unknown): unknown {
   const isOfWorker =
     typeof given === 'string' &&

@@ -59,7 +59,7 @@ const Below = ({ of, name, tree }: { of: string; name: string; tree: Tree }) => 
   </li>
 );
 
-/** Shows the turns behind which a rollout is continued, in order. */
+/** Shows the turns after which branches continue a rollout, in order. */
 function Points({ of, tree }: { of: string; tree: Tree }) {
   const points = [...Map.groupBy(tree.get(of) ?? [], ({ turn }) => turn)].sort(([a], [b]) => a - b);
   return (

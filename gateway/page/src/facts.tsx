@@ -74,7 +74,7 @@ function Attempts({ attempts }: Pick<PageDetail, 'attempts'>) {
   );
 }
 
-/** What the rollout has from others: shared turns, turns of an earlier attempt, a verdict. */
+/** Shows shared turns, turns of an earlier attempt, and a verdict of another rollout. */
 function Origin({ result }: { result: NonNullable<PageDetail['result']> }) {
   const { branch_of: branch, dry_run: dry, replay, graded_by: grader } = result;
   const replayed = replay && (branch ? replay.turns - branch.turn : replay.turns);

@@ -34,7 +34,7 @@ export function Lines({ lines, chosen, choose }: Props) {
   );
 }
 
-/** What the line is, where it begins, and why it is not trained on. */
+/** Shows the kind and the start of the line, and why it is not trained on. */
 export function LineNote({ line, choose }: Pick<Props, 'choose'> & { line: ShownLine }) {
   const { from, masked } = line;
   return (

@@ -53,7 +53,7 @@ export function Turn({ rollout, line = null, shown, narrow = false, differs = fa
   );
 }
 
-/** How the agent asked, where that differs from a request that continues the answer before. */
+/** Shows how a request differs from a request that continues the previous answer. */
 function RequestTags({ request }: { request: NonNullable<PageTurn['request']> }) {
   const { matched, repaired, repeated = 0, delivered } = request;
   return (

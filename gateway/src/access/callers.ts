@@ -18,7 +18,7 @@ import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { Refusal } from './refusal.ts';
 
-/** How the gateway answers a rollout without a verdict; docs/gateway.md describes the effect on a training step. */
+/** Modes of answers to a rollout without a verdict; docs/gateway.md describes the effect on a training step. */
 export const FailureAnswer = z.enum(['collector', 'nemo-rl', 'nemo-rl-sync', 'verl-recipe', 'auto']);
 export type FailureAnswer = z.infer<typeof FailureAnswer>;
 

@@ -36,7 +36,7 @@ export const SessionRequest = z.strictObject({
   agent: Row.optional(),
   sandbox: Row.optional(),
   evaluation: Row.optional(),
-  /** `all`: the driver also reads and writes files, or asks for raw output, the patch or the clock. Needs a worker of level 2. */
+  /** `all`: the driver also reads and writes files, or uses raw output, the patch or the clock. Needs a worker of level 2. */
   inputs: SessionInputs.default('commands'),
   clock: SessionClock.default('wall').meta({
     description:

@@ -59,7 +59,7 @@ const WORDS = {
   ERROR: 'ERROR, Error, error, ABORTED',
 };
 
-/** Returns a table without inherited keys: a log may have the word `constructor` where a status stands. */
+/** Returns a table without inherited keys, because a log may have the word `constructor` as a status. */
 export const statusOf = (table: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
   Object.assign(Object.create(null), table);
 

@@ -17,7 +17,7 @@ export type RewardDecision = {
   reward: number | null;
   /** Null if the rollout failed or has no verdict. A rollout that is rewarded without tests (empty patch) is not resolved. */
   resolved: boolean | null;
-  /** What each weighted part adds, or the components of the grader's score; absent if there are none. */
+  /** Contribution of each weighted part, or components of the grader's score; absent if there are none. */
   reward_components?: RewardComponents;
   /** Parts of the reward; absent without a reward. */
   reward_parts?: RewardParts;

@@ -11,7 +11,7 @@ export type MutatedPatch = {
   ids: string[];
 };
 
-/** How assertions change: to their opposites, or to another expected value. */
+/** Changes of assertions: to their opposites, or to another expected value. */
 export type Change = 'opposites' | 'values';
 
 /** Line of a test file after the test patch. `at` is the index of the line in the patch. */

@@ -60,7 +60,7 @@ export function runnersOf(instance: Instance): (path: string) => boolean {
   return (path) => !spared.has(path) && (named.has(path) || patterns.some((one) => one.test(path)));
 }
 
-/** Returns a function that tells whether a file belongs to a module that the test command runs by name (`python -m NAME`). */
+/** Returns a function that checks whether the test command runs the module of a file by name (`python -m NAME`). */
 export function modulesRunOf(instance: Instance): (path: string) => boolean {
   const names = [...commandOf(instance).matchAll(/\s-m\s+(\w+)/g)].map(([, name]) => name);
   return (path) => path.split('/').some((part) => names.includes(part.replace(/\.py$/, '')));

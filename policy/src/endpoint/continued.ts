@@ -2,7 +2,7 @@
 import type { Message } from '@swefarm/shared';
 import type { ModelReply } from './reply.ts';
 
-/** What a client must know to continue after one answer, beside the token ids. It never changes. */
+/** Immutable state that a client needs, in addition to the token ids, to continue after one answer. */
 export type TurnPoint = {
   readonly message: Message;
   /** Number of messages before the answer. */

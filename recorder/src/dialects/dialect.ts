@@ -14,7 +14,7 @@ export type ToolShape = { kind: 'function' | 'custom'; name: string; namespace: 
 export type AgentRequest = {
   dialect: Dialect;
   stream: boolean;
-  /** Name of the model in the request. It is only given back. */
+  /** Name of the model in the request. The answer repeats the name. */
   model: string;
   /**
    * The whole history. Roles are those of the farm (`developer` is `system`); a result of a call is a message of role `tool`, in the order
@@ -32,9 +32,9 @@ export type AgentRequest = {
   callsAllowed: boolean;
   /** Most tokens that the agent wants as an answer; null: any number. */
   maxTokens: number | null;
-  /** Whether a stream ends with the number of tokens. Chat streams send it only when asked. */
+  /** Whether a stream ends with the number of tokens. Chat streams send the number only on request. */
   streamUsage: boolean;
-  /** What the policy cannot get, such as `picture`, `tool web_search` or `stop`; each once. */
+  /** Distinct names of fields that the policy cannot receive, such as `picture`, `tool web_search` or `stop`. */
   dropped: string[];
 };
 
@@ -79,7 +79,7 @@ export interface DialectForm {
   refusedStream(request: AgentRequest, id: string, why: Refused, message: string): string;
 }
 
-/** HTTP status of a refusal. All agents end at once at 400 and 403; 429 and 5xx would be asked again. */
+/** HTTP status of a refusal. All agents exit immediately at 400 and 403, and retry 429 and 5xx. */
 export const REFUSAL_STATUS: Record<Refused, number> = {
   over: 403,
   overflow: 400,

@@ -67,7 +67,7 @@ export const namesOf = (dropped: ReadonlySet<string>): string[] => [...dropped].
 export const answerIdOf = (value: unknown): string | null =>
   typeof value === 'string' && value !== '' && value.length <= MOST_NAME ? value : null;
 
-/** Returns arguments of a call as JSON.stringify() writes them, so that equal arguments are equal texts; unreadable ones as they are. */
+/** Returns arguments of a call as JSON.stringify() writes them, so that equal arguments are equal texts; unreadable ones unchanged. */
 export function canonicalArguments(text: string): string {
   const value = tryParseJson(text);
   return value !== undefined && isShallow(value) ? JSON.stringify(value) : text;

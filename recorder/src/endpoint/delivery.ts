@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { AgentAnswer, AgentRequest, DialectForm, Refused } from '../dialects/dialect.ts';
 import { REFUSAL_STATUS } from '../dialects/dialect.ts';
 
-/** What a request gets: an answer, or the reason why it gets none. */
+/** The outcome of a request: an answer, or the reason of a refusal. */
 export type Outcome = { answer: AgentAnswer } | { refused: Refused; message: string };
 
 export type Silence = { head: number; alive: number };

@@ -14,11 +14,11 @@ export type History = {
   readonly answer: Answer | null;
   readonly lastAnswer: Answer | null;
   readonly after: History[];
-  /** The requests that asked for an answer to exactly these messages. */
+  /** The requests with exactly these messages. */
   readonly asked: Asked[];
 };
 
-/** What the headers of a request, and its form, say about its line. */
+/** Kind of line that the headers and the form of a request indicate. */
 export type Sign = 'subagent' | 'summary' | 'foreign' | null;
 
 /** A request that the policy answers. */
@@ -37,7 +37,7 @@ export type Asked = {
   answer: Answer | null;
 };
 
-/** How a request was matched to the earlier ones. */
+/** The match of a request to the earlier requests. */
 export type Match = {
   readonly matched: TurnRequest['matched'];
   /** The answer that the request continues; null: its prompt is rendered whole. */
@@ -68,7 +68,7 @@ export type Answer = {
   /** Whether a later prompt that was rendered whole contains its calls. */
   isInLaterPrompt: boolean;
   readonly turn: Turn & { request: TurnRequest };
-  /** What the policy needs to continue after the answer. */
+  /** State that the policy needs to continue after the answer. */
   readonly point: object;
   readonly experts: TokenLedger['experts'];
 };

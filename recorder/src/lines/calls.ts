@@ -23,7 +23,7 @@ export type Sampled = {
   text?: string | undefined;
 };
 
-/** How a request allows calls, and the rule of the card for calls that cannot be read. */
+/** Whether a request allows calls, and the rule of the card for unreadable calls. */
 export type CallRule = {
   tools: readonly ToolDefinition[];
   callsAllowed: boolean;

@@ -65,7 +65,7 @@ function longestContinuations(
   // An answer comes later than the one that it continues, so the lengths below an answer are known when it is reached.
   for (const answer of answers.toReversed()) {
     const next = following.get(answer);
-    // An answer that a later whole prompt contains goes on there.
+    // A later whole prompt that contains an answer continues this answer.
     lengths.set(answer, 1 + (next ? (lengths.get(next) ?? 0) : answer.isInLaterPrompt ? 0.5 : 0));
     const { parent } = answer.match;
     if (!parent || summaries.has(answer)) continue;

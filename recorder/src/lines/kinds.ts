@@ -75,7 +75,7 @@ function isAskedAfter(start: History, last: Answer): boolean {
   return false;
 }
 
-/** Returns whether a text beside a line precedes a whole prompt that goes on instead of the line. */
+/** Returns whether a text outside of the line precedes a whole prompt that continues instead of the line. */
 function isSummaryBeside({ from, answers: [first, second] }: Chain, all: readonly Answer[]): boolean {
   const next = all[first.number];
   if (!from || second || first.message.tool_calls || !next) return false;
@@ -83,7 +83,7 @@ function isSummaryBeside({ from, answers: [first, second] }: Chain, all: readonl
   return isReplaced && next.match.parent === null && next.asked.tools.length > 0;
 }
 
-/** Returns whether a whole prompt replaces the history of the main line: it begins alike, and the main line does not go on beside it. */
+/** Returns whether a whole prompt replaces the history of the main line: the starts are equal, and the main line ends there. */
 function isCondensed({ answers: [first] }: Chain, mains: readonly Chain[]): boolean {
   const opening = first.match.tail[0];
   const beside = mains.flatMap((main) => main.answers).some(({ number }) => number > first.number);

@@ -16,7 +16,7 @@ export type Found = {
   /** The longest known start of the messages. */
   readonly history: History;
   readonly match: Match;
-  /** A request with the same messages: in flight, or whose answer did not reach the agent to its end; null: the policy is asked. */
+  /** A request with the same messages that is in flight, or whose answer the agent did not receive completely; null: the policy samples. */
   readonly again: Asked | null;
 };
 
@@ -75,7 +75,7 @@ export class HistoryTree {
     return answer;
   }
 
-  /** Removes a request that got no answer, and its messages that no other request has. */
+  /** Removes a request without an answer, and the messages that only this request has. */
   drop(asked: Asked): void {
     remove(asked.history.asked, asked);
     for (let at: History = asked.history; at.before && isUnused(at); at = at.before)
@@ -122,7 +122,7 @@ export class HistoryTree {
 
   /** Returns the last answer without calls that nothing continued and whose text the messages contain. */
   #citedIn(messages: readonly Message[]): Answer | null {
-    // An answer that comes back as one, with a complaint behind it, is no summary; opencode's summaries, asked without tools, are answers.
+    // An answer with a complaint after it in the history is no summary. Summaries of opencode, requested without tools, are answers.
     const isCited = ({ given: { message }, history, asked }: Answer): boolean => {
       const text = summaryIn(message.content ?? '').trim();
       if (message.tool_calls || text.length < SHORTEST_SUMMARY || history.after.length > 0) return false;
@@ -133,7 +133,7 @@ export class HistoryTree {
   }
 }
 
-/** Returns the text between the tags in which Claude Code asks for a summary, of which its next prompt has nothing else; else all. */
+/** Returns the text between the tags of a summary of Claude Code, whose next prompt contains only this text; without tags the whole text. */
 function summaryIn(text: string): string {
   const [open, close] = [text.indexOf('<summary>'), text.lastIndexOf('</summary>')];
   return open === -1 || close < open ? text : text.slice(open + '<summary>'.length, close);
@@ -179,7 +179,7 @@ function longestStart(
   messages: readonly Message[],
   named: ReadonlyMap<number, string>,
 ): History {
-  // Two answers with equal text to one history are not told apart by the next message, so all histories that fit are followed.
+  // The next message does not distinguish two answers with equal text to one history, so all matching histories are followed.
   let fitting: readonly History[] = [start];
   for (const [index, message] of messages.entries()) {
     const next = fitting.flatMap((history) => nextOf(history, message, named.get(index)));

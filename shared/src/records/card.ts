@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 
-/** The forms of requests in which an agent may ask its model: OpenAI chat completions and responses, and Anthropic messages. */
+/** Request formats by which an agent may call its model: OpenAI chat completions and responses, and Anthropic messages. */
 export const Dialect = z.enum(['chat', 'responses', 'messages']);
 export type Dialect = z.infer<typeof Dialect>;
 
@@ -14,7 +14,7 @@ const text = z.string().max(TEXT);
 const SHA256 = /^[0-9a-f]{64}$/;
 const environment = z.record(z.string().regex(/^[A-Za-z_]\w*$/), text);
 
-/** What a value of an option adds to the start of the agent. */
+/** Additions to the start of the agent for one value of an option. */
 const Addition = z.strictObject({
   env: environment.default({}),
   args: z.array(text).default([]),
@@ -30,19 +30,19 @@ const Option = z.strictObject({
     .string()
     .regex(/^[\w-][\w.-]{0,79}$/)
     .optional(),
-  /** Value, as text → what it adds. */
+  /** Value, as text → additions. */
   when: z.record(z.string(), Addition).default({}),
 });
 
-/** A rule of the end of the program; the first that fits decides. */
+/** A rule for the exit status of the program. The first rule that matches applies. */
 const EndRule = z.strictObject({
   exit: z.union([z.literal('any'), z.number().int().min(0).max(255)]),
-  /** A JSON file that the agent wrote, the path of a field in it with dots, and the texts of which the field must have one. */
+  /** A JSON file that the agent wrote, the dotted path of a field in the file, and the accepted values of the field. */
   field: z.strictObject({ file: text, path: text, is: z.array(text).min(1) }).optional(),
   status: z.enum(['submitted', 'turn_limit', 'context_limit', 'agent_error']),
 });
 
-/** Headers (or a field of a header's JSON) by which the agent tells what a request belongs to. */
+/** Headers (or a field of a header's JSON) that identify the conversation of a request. */
 const BranchRule = z.strictObject({
   header: z.string().regex(/^[a-z0-9-]+$/),
   field: z.string().optional(),
@@ -65,15 +65,15 @@ export const AgentCard = z.strictObject({
     libc: z.union([z.literal('none'), z.string().regex(/^glibc \d+\.\d+$/)]),
     /** Programs that the image must have. */
     commands: z.array(z.string().regex(/^[\w.+-]+$/)).default(['bash', 'git']),
-    /** Memory and processes of the agent itself, which the sandbox gets beside those of the run. */
+    /** Memory and processes of the agent itself, which are added to the limits of the run. */
     memory_mib: z.number().int().nonnegative().max(65_536).default(512),
     pids: z.number().int().nonnegative().max(10_000).default(200),
   }),
   api: z.strictObject({
     dialects: z.array(Dialect).min(1),
-    /** What the agent gets for a call that cannot be read: the answer as text, or a call with the arguments as they were sampled. */
+    /** Form of an unreadable call for the agent: the answer as text, or a call with the sampled arguments. */
     malformed: z.enum(['text', 'raw']).default('text'),
-    /** What a full context does: ends the rollout, or is told to the agent, which then condenses its history. */
+    /** Effect of a full context: the rollout ends, or the agent gets an error and then condenses its history. */
     overflow: z.enum(['end', 'tell']).default('end'),
   }),
   /** Files that are written before the start: path → content. */

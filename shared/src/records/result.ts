@@ -106,7 +106,7 @@ export const InstalledAgent = z.object({
   /** Lines, and turns by the reason for which they are not trained on. */
   lines: count,
   masked: z.record(z.string(), count),
-  /** Requests: all, rendered whole after the first, answered again without sampling, given back in another form, refused. */
+  /** Requests: all, rendered whole after the first, answered again without sampling, repeated in another form, refused. */
   requests: count,
   whole: count,
   repeated: count,
@@ -114,7 +114,7 @@ export const InstalledAgent = z.object({
   refused: count,
   /** Requests of paths that the endpoint does not serve → how often; at most ten paths. */
   unknown_paths: z.record(z.string(), count).optional(),
-  /** What the policy did not get of the requests, such as tools of a vendor's server → requests with it; at most ten names. */
+  /** Omitted fields of requests, such as tools of a vendor's server → number of requests; at most ten names. */
   dropped: z.record(z.string(), count).optional(),
 });
 export type InstalledAgent = z.infer<typeof InstalledAgent>;
@@ -154,7 +154,7 @@ export const Result = z.object({
   outcome: Outcome,
   resolved: z.boolean().nullable(),
   reward: z.number().nullable(),
-  /** What each weighted part adds to the reward, or the numbers of the grader beside its score. */
+  /** Contribution of each weighted part to the reward, or further numbers of the grader. */
   reward_components: RewardComponents.optional(),
   /** Parts of the reward without their weights; absent: no reward, or an older version wrote the result. */
   reward_parts: RewardParts.optional(),

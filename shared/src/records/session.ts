@@ -28,12 +28,12 @@ export const SessionInput = z.discriminatedUnion('kind', [
     timeout: z.number().positive().nullable(),
     /** Folder of the command, relative to the work folder; absent: the work folder. */
     cwd: z.string().optional(),
-    /** Variables of this command alone. */
+    /** Variables of this command only. */
     env: Environment.optional(),
-    /** Most bytes of raw output to answer with; such a command never submits. Absent: the answer has the observation alone. */
+    /** Maximum bytes of raw output in the answer; such a command never submits. Absent: the answer has only the observation. */
     raw: z.number().int().positive().max(SESSION_OUTPUT_BYTES).optional(),
   }),
-  /** The content is stored apart, until the worker has answered. */
+  /** The content is stored separately, until the worker has answered. */
   z.object({
     kind: z.literal('write'),
     path: SandboxPath,
@@ -52,21 +52,21 @@ export type SessionInput = z.infer<typeof SessionInput>;
 export const SESSION_INPUTS_LEVEL = 2;
 /** `all`: the run of the session needs {@link SESSION_INPUTS_LEVEL}. */
 export const SessionInputs = z.enum(['commands', 'all']);
-/** What the time limit counts. `commands`: only the time in which the sandbox works. */
+/** Time that the time limit counts. `commands`: only the time in which the sandbox works. */
 export const SessionClock = z.enum(['wall', 'commands']);
 
-/** Why a file was not read or written, or a patch not taken. */
+/** Reason for which a file was not read or written, or a patch was not made. */
 export const InputError = z.object({
   code: z.enum(['not_a_file', 'too_large', 'failed']),
   message: z.string(),
 });
 export type InputError = z.infer<typeof InputError>;
 
-/** What an answer has beside the observation. The bytes are stored apart, until the next answer. */
+/** Content of an answer in addition to the observation. The bytes are stored separately, until the next answer. */
 export const AnswerContent = z.object({
-  /** Size of the whole, of which the middle may be left out. */
+  /** Size of the whole content, whose middle may be omitted. */
   bytes: z.number().int().nonnegative(),
-  /** Number of bytes before the part that is left out; null: nothing is. */
+  /** Number of bytes before the omitted part; null: nothing is omitted. */
   head_bytes: z.number().int().nonnegative().nullable(),
 });
 export type AnswerContent = z.infer<typeof AnswerContent>;
@@ -78,13 +78,13 @@ export const SessionAnswer = z.object({
   exit_code: z.number().int().nullable(),
   seconds: z.number(),
   note: CommandNote.nullable(),
-  /** Raw output, file or patch; absent if none was asked for, or if `error` tells why there is none. */
+  /** Raw output, file or patch; absent if the input requested none, or if `error` has the reason. */
   content: AnswerContent.optional(),
   error: InputError.optional(),
 });
 export type SessionAnswer = z.infer<typeof SessionAnswer>;
 
-/** Why a session accepts no more commands. */
+/** Reason for which a session accepts no more commands. */
 export const SessionEnd = z.enum([...ExitStatus.options, 'sandbox_killed', 'lease', 'cancelled', 'failed']);
 export type SessionEnd = z.infer<typeof SessionEnd>;
 
@@ -100,7 +100,7 @@ export const SessionState = z.object({
   lease_seconds: z.number(),
   inputs: SessionInputs,
   clock: SessionClock,
-  /** Whether the time limit stands still. */
+  /** Whether the clock of the time limit is stopped. */
   paused: z.boolean(),
 });
 export type SessionState = z.infer<typeof SessionState>;

@@ -82,7 +82,7 @@ export type RequestedSampling = { max_tokens?: number | null; seed?: number };
 /** Number of tokens that one policy version sampled; `version` is null if it is unknown or changed during sampling. */
 export type Span = { version: string | null; tokens: number };
 
-/** What a request of another agent was, and how it was matched to the earlier ones. */
+/** Kind of a request of another agent, and its match to the earlier requests. */
 export type TurnRequest = {
   dialect: 'chat' | 'responses' | 'messages';
   /**
@@ -90,11 +90,11 @@ export type TurnRequest = {
    * history continues, but the server's token ids of it do not.
    */
   matched: 'continued' | 'first' | 'other_tools' | 'other_prompt' | 'rewritten' | 'other_tokens';
-  /** Whether the agent gave an unreadable call back in another form; the prompt has what was sampled. */
+  /** Whether the agent repeated an unreadable call in another form; the prompt has the sampled form. */
   repaired?: true;
   /** Number of further requests that got the same answer. */
   repeated?: number;
-  /** Whether the answer reached the agent to its end. */
+  /** Whether the agent received the complete answer. */
   delivered: boolean;
 };
 
@@ -113,7 +113,7 @@ export type Line = {
   kind: LineKind;
   /** The line, and the number of its turns and messages, that this line continues; null: the first prompt was rendered whole. */
   from: { line: string; turns: number; messages: number } | null;
-  /** Why the turns are not trained on; null: they are. */
+  /** Reason for which the turns are not trained on; null: the turns are trained on. */
   masked: Exclude<LineKind, 'main'> | null;
   tools?: ToolDefinition[];
   /** The messages after those of `from`; `Turn.message` counts in them. */
@@ -137,7 +137,7 @@ export type Turn = {
   asked?: RequestedSampling;
   /** Endpoint that sent the answer, or its last part. */
   endpoint?: string;
-  /** How the recording endpoint got the request of an agent that comes as a program; absent for the agents of the farm. */
+  /** Facts of the recording endpoint about the request of an agent that comes as a program; absent for agents of the farm. */
   request?: TurnRequest;
   /** Parts of the generation in order; an interrupted generation has several. Absent without token ids. */
   spans?: Span[];

@@ -32,7 +32,7 @@ export const AdmissionState = z.object({
   /** Sum of refusals at the last poll. */
   refused: z.number().int(),
   endpoints: z.array(EndpointLoad),
-  /** Why the limit last fell; null: it never fell. */
+  /** Reason of the last decrease of the limit; null: the limit never decreased. */
   reason: z.string().nullable(),
   /** Time of the last poll in milliseconds since the epoch. */
   at: z.number(),

@@ -123,7 +123,7 @@ export class Jobs extends Part {
     return ids;
   }
 
-  /** Makes delayed jobs due, and leaves jobs in other states alone. Returns the rollouts that have no job. */
+  /** Makes delayed jobs due, and does not change jobs in other states. Returns the rollouts that have no job. */
   async promote(rolloutIds: readonly string[]): Promise<string[]> {
     const gone: string[] = [];
     const promote = async (id: string): Promise<void> => {

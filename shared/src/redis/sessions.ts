@@ -28,7 +28,7 @@ export type DriverReply =
   | { status: 'forgotten' }
   | { status: 'ended' | 'waiting' | 'gone' };
 
-/** `pausedMs`: time in which the clock of the session has stood still so far. */
+/** `pausedMs`: total time in which the clock of the session was stopped. */
 export type NextCommand =
   | { status: 'input'; pausedMs: number; seq: number; input: SessionInput; content: Buffer | null }
   | { status: 'none'; pausedMs: number }
@@ -182,7 +182,7 @@ export class Sessions extends Part {
     return (await this.#askNext(id, claim, LEASE_ONLY))[0] === 'expired';
   }
 
-  /** Returns the time in ms in which the clock of the session has stood still so far; 0 if the session has another attempt. */
+  /** Returns the total time in ms in which the clock of the session was stopped; 0 if the session has another attempt. */
   async pausedMs(id: string, claim: string): Promise<number> {
     return (await this.#askNext(id, claim, LEASE_ONLY))[1] ?? 0;
   }

@@ -2,7 +2,7 @@
 import { decideReward } from '@swefarm/grading';
 import { FAILURES, type Result, type RewardFacts, type RunRecord, UsageError } from '@swefarm/shared';
 
-/** What a run says about its rewards; runs of earlier versions have no weights. */
+/** Reward settings of a run; runs of earlier versions have no weights. */
 export type RewardRule = Partial<Pick<RunRecord['reward'], 'overrides' | 'weights'>>;
 
 /** Fields that not every reward has. */
