@@ -1,6 +1,7 @@
 /** Requirements of every runtime for execs, files, isolation and removal. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Container } from '../src/runtime.ts';
+import { copyIn, copyOut } from '../src/trees/copy.ts';
 import {
   type ContractOptions,
   countProcesses,
@@ -154,6 +155,30 @@ export function containerContract(subject: () => Subject, options: ContractOptio
         touch json/new && mv json json.old && mkdir json && ls -A json && rm -rf json.old json && mkdir json && ls -A json`;
       await using other = await start(subject());
       expect((await sh(other, script)).output.toString()).toBe('');
+    });
+
+    it('and folders are copied to another place, with modes, empty folders and links', async () => {
+      if (!options.isolated) return;
+      await exec(
+        'mkdir -p tree/deep/empty; echo a > tree/run; chmod 755 tree/run; ln -s ../run tree/deep/link; ln -s /etc tree/out; mkfifo tree/pipe; echo o > tree/x.o; rm -rf /tmp/copy; mkdir -p /tmp/copy/old',
+      );
+      const limits = { bytes: 1_000, entries: 10, timeoutMs: 60_000 };
+      const path = `${container.workdir}/tree`;
+      const tree = await copyOut(container, { path, exclude: ['*.o'] }, limits, NEVER);
+      expect(tree?.refused).toHaveLength(2);
+      await copyIn(container, '/tmp/copy', { folder: true, entries: tree?.entries ?? [] }, NEVER);
+      expect(
+        (
+          await exec('cd /tmp/copy && find . | sort && cat deep/link && test -x run && echo executable')
+        ).output.toString(),
+      ).toBe('.\n./deep\n./deep/empty\n./deep/link\n./run\na\nexecutable\n');
+      const one = await copyOut(container, { path: `${path}/run`, exclude: [] }, limits, NEVER);
+      await copyIn(container, '/tmp/copy/new/file', { folder: false, entries: one?.entries ?? [] }, NEVER);
+      expect((await container.getFile('/tmp/copy/new/file', 100, NEVER))?.toString()).toBe('a\n');
+      expect(await copyOut(container, { path: `${path}/none`, exclude: [] }, limits, NEVER)).toBeNull();
+      await exec('truncate -s 1T tree/x.o');
+      const large = copyOut(container, { path, exclude: [] }, limits, NEVER);
+      await expect(large).rejects.toMatchObject({ code: 'file_too_large' });
     });
 
     it('of 5 MB are read', async () => {

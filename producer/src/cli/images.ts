@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { type Instance, inheritedEnvironment, UnusableError } from '@swefarm/shared';
+import { BUILT_IMAGES, type Instance, inheritedEnvironment, UnusableError } from '@swefarm/shared';
 import { renderTable } from '@swefarm/trajectories';
 import { z } from 'zod';
 import { command, commands, flag, group, text } from './declare.ts';
@@ -64,7 +64,10 @@ async function runImages(
   config: readonly string[],
   json: boolean,
 ): Promise<number> {
-  const needed = Map.groupBy(instances, ({ image }) => image);
+  const uses = instances.flatMap((instance) =>
+    [...imagesOf(instance)].map((image): Use => ({ image, instance })),
+  );
+  const needed = Map.groupBy(uses, ({ image }) => image);
   const lines: Line[] = [];
   const code = await callWorker(['images', action, ...config], needed, async (text) => {
     const line = Line.parse(JSON.parse(text));
@@ -99,18 +102,24 @@ function tableOf(lines: readonly Line[]): string {
   );
 }
 
-function* linesOf(needed: ReadonlyMap<string, readonly Instance[]>): Generator<string> {
+type Use = { image: string; instance: Instance };
+
+/** Returns the images of the containers of an instance. */
+const imagesOf = ({ image, harbor }: Instance): Set<string> =>
+  new Set([image, harbor?.verifier.separate?.image ?? image]);
+
+function* linesOf(needed: ReadonlyMap<string, readonly Use[]>): Generator<string> {
   for (const [image, own] of needed) {
-    const harbor = own[0]?.harbor;
-    const instances = own.map(({ instance_id }) => instance_id);
-    yield `${JSON.stringify({ image, instances, ...(harbor?.build ? { harbor } : {}) })}\n`;
+    const harbor = own[0]?.instance.harbor;
+    const instances = own.map(({ instance }) => instance.instance_id);
+    yield `${JSON.stringify({ image, instances, ...(image.startsWith(BUILT_IMAGES) ? { harbor } : {}) })}\n`;
   }
 }
 
 /** Runs `swefarm-worker` with its log on standard error. Returns the exit code. Throws UnusableError. */
 async function callWorker(
   args: readonly string[],
-  needed: ReadonlyMap<string, readonly Instance[]>,
+  needed: ReadonlyMap<string, readonly Use[]>,
   onLine: (text: string) => Promise<void>,
 ): Promise<number> {
   const child = spawn(process.execPath, [WORKER, ...args], {

@@ -33,6 +33,7 @@ export function describeArtifact(content: ArtifactContent, options: TranscriptOp
   add('patch', patch ? cut(patch, options) : patch === '' ? '(empty)' : '(none)');
   if (report) add('report', describeReport(report, options));
   if (content.outputs?.length) add('outputs', describeOutputs(content.outputs));
+  if (content.collected?.length) add('artifacts', describeCollected(content.collected));
   if (options.full && content.test_log) add('test log', terminalSafe(content.test_log));
   return parts.join('\n');
 }
@@ -80,6 +81,14 @@ const describeOutputs = (outputs: NonNullable<ArtifactContent['outputs']>): stri
     }),
     '--out DIR writes them',
   ].join('\n');
+
+const describeCollected = (collected: NonNullable<ArtifactContent['collected']>): string =>
+  collected
+    .map(({ source, status, why, files }) => {
+      const count = status === 'ok' ? `, ${files.length} files and folders` : '';
+      return terminalSafe(`${source}: ${status}${count}${why === undefined ? '' : `: ${why}`}`);
+    })
+    .join('\n');
 
 export function describeLiveTurn(turn: LiveTurn, options: TranscriptOptions): string {
   const of = turn.line && { line: turn.line };

@@ -154,6 +154,18 @@ test.each<[string, Buffer, string?]>([
   await expect(decodeArtifact(blob)).rejects.toMatchObject({ code });
 });
 
+test('artifacts of a task come back with their bytes', async () => {
+  const files = [
+    { path: 'a', mode: 0o755, content: Int8Array.of(-1, 0) },
+    { path: 'empty', content: new Int8Array() },
+    { path: 'link', link: 'a' },
+    { path: 'folder' },
+  ];
+  const one = { source: '/a', destination: 'a', exclude: ['*.o'], type: 'directory', status: 'ok' } as const;
+  const collected = [{ ...one, exclude: ['*.o'], files }];
+  expect((await decodeArtifact(await encodeArtifact({ ...EMPTY, collected }))).collected).toEqual(collected);
+});
+
 test('outputs of an agent come back as text or as bytes', async () => {
   const outputs = [
     { name: 'output', content: 'done\n', bytes: 5 },

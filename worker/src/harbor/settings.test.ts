@@ -1,8 +1,26 @@
 import type { ImageBuild } from '@swefarm/sandbox';
 import { BUILT_IMAGES } from '@swefarm/shared';
+import { bareRun } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { taskOf } from '../../test/matrix/harbortasks.ts';
-import { imageOf } from './settings.ts';
+import { imageOf, runOfTask, runOfVerifier } from './settings.ts';
+
+test('the container of a separate verifier has its own limits and network', () => {
+  const bare = bareRun();
+  const run = { ...bare, sandbox: { ...bare.sandbox, agent_network: 'egress' as const } };
+  const separate = { image: 'own', has_tests: true, env: {} };
+  const of = (network: 'public' | 'no-network', limits: object) =>
+    taskOf(undefined, {
+      limits: { cpus: 1, memory_bytes: 2 ** 20 },
+      verifier: { timeout: 9, env: {}, separate: { ...separate, network, limits } },
+    });
+  const task = runOfTask(run, of('public', { cpus: 3 }));
+  expect(task.sandbox).toMatchObject({ agent_network: 'none', eval_network: 'egress', cpus: 1 });
+  expect(runOfVerifier(task, of('public', { cpus: 3 })).sandbox).toMatchObject({
+    ...{ cpus: 3, memory_bytes: 2 ** 20 },
+  });
+  expect(runOfTask(run, of('no-network', {})).sandbox.eval_network).toBe('none');
+});
 
 test('an image that two nodes build has the same digest on both', async () => {
   const { harbor } = taskOf(undefined, { build: { timeout: 60 } });

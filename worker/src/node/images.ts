@@ -22,7 +22,7 @@ import {
 } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { imageOf } from '../harbor/settings.ts';
+import { imageOf, verifierImageOf } from '../harbor/settings.ts';
 import { chooseEngine, chooseRuntime } from './runtimes.ts';
 
 export const IMAGE_ACTIONS = ['list', 'pull', 'convert', 'prune', 'verify'] as const;
@@ -71,7 +71,10 @@ export async function runImages(
   const work: Work = async ({ image, instances, harbor }) => {
     if (action !== 'pull')
       return await requireInspection(runtime).look(image, action === 'verify', instances);
-    const ready = await imageOf({ image, instance_id: instances[0] ?? image, harbor }, runtime, signal);
+    const given = { image, instance_id: instances[0] ?? image, harbor };
+    const ofVerifier = image === harbor?.verifier.separate?.image;
+    const own = ofVerifier ? await verifierImageOf(given, runtime, signal) : null;
+    const ready = own ?? (await imageOf(given, runtime, signal));
     return { image, status: ready.pulled ? 'pulled' : 'present', digest: ready.digest };
   };
   return await eachImage(needed, work, command);
