@@ -37,6 +37,36 @@ function timesOfLiving(pid: number): number[] {
   }
 }
 
+/** Time between two samples of memory. Reading the memory of many processes needs CPU. */
+const SAMPLE_MS = 500;
+
+/**
+ * Samples the memory of a process and its descendants until disposal. `peakMib` returns the largest sample in MiB. Pages that several
+ * processes share count once.
+ */
+export function samplePeakMemory(pid: number): Disposable & { peakMib(): number } {
+  let peak = 0;
+  const sample = (): void => {
+    const kib = sum([pid, ...descendantsOf(pid)].map(proportionalKib));
+    peak = Math.max(peak, kib / 1024);
+  };
+  const timer = setInterval(sample, SAMPLE_MS);
+  sample();
+  return {
+    peakMib: () => peak,
+    [Symbol.dispose]: () => clearInterval(timer),
+  };
+}
+
+/** Returns the proportional set size of a process; 0 when it has ended. */
+function proportionalKib(pid: number): number {
+  try {
+    return Number(/^Pss: +(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0);
+  } catch {
+    return 0;
+  }
+}
+
 function descendantsOf(pid: number): number[] {
   const all = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

@@ -10,6 +10,7 @@ import { measureController, printController } from './controller.ts';
 import { COST, measureCost, printCost, QUICK_COST } from './cost.ts';
 import { SOCKET } from './engine.ts';
 import { measureEval, printEval } from './eval.ts';
+import { type HarborSize, measureHarbor, printHarbor } from './harbor.ts';
 import { describeMachine, loadAverage } from './machine.ts';
 import { type MemorySize, measureMemory } from './memory.ts';
 import { measureOrder, type OrderSize, printOrder } from './order.ts';
@@ -24,7 +25,7 @@ import { importSubject, prepareSubject } from './subject.ts';
 const ROOT = resolve(import.meta.dirname, '..');
 const PARTS = [
   ...['rollouts', 'cost', 'start', 'memory', 'eval', 'scale', 'peers', 'branch', 'admission'],
-  ...['controller', 'recorder', 'order', 'client'],
+  ...['controller', 'recorder', 'order', 'client', 'harbor'],
 ];
 
 const { values } = parseArgs({
@@ -93,6 +94,14 @@ const CONTROLLER = quick
 const CLIENT: ClientSize = quick
   ? { groups: 2, size: 4, tokens: 2_700, delay: 0.5 }
   : { groups: 32, size: 16, tokens: 60_000, delay: 60 };
+const HARBOR: readonly HarborSize[] = quick
+  ? [{ parallel: 2, attempts: 1 }]
+  : [
+      { parallel: 1, attempts: 1 },
+      { parallel: 4, attempts: 2 },
+      { parallel: 8, attempts: 4 },
+      { parallel: 16, attempts: 8 },
+    ];
 const EVAL = quick ? { each: 2, workers: 2 } : { each: Math.ceil(predictions / 4), workers: 4 };
 
 /** Maximum number of rollouts that this machine simulates. With a thousand nodes, a quarter of the slots is filled. */
@@ -161,6 +170,7 @@ await measured('controller', async () => measureController(CONTROLLER, rounds), 
 await measured('recorder', () => measureRecorder({ ...RECORDER, reps: rounds }), printRecorder);
 await measured('order', () => measureOrder(ORDER), printOrder);
 await measured('client', () => measureClient(CLIENT, rounds), printClient);
+await measured('harbor', () => measureHarbor(HARBOR, reps ?? 1), printHarbor);
 
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');
 const file = resolve(values.json ?? join(ROOT, '.swefarm/bench', `${stamp}.json`));
