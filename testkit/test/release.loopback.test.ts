@@ -1,7 +1,7 @@
 /** Tests what `npm run release` refuses, in clones of HEAD. testkit/release/install.sh tests builds and publications. */
 import { appendFile, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { run } from '../src/launchers/run.ts';
 import { temporaryFolder } from './temporaryfolder.ts';
 
@@ -9,12 +9,20 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const identity = ['-c', 'user.name=test', '-c', 'user.email=test@localhost'];
 
 let clone = '';
+let head = '';
 const git = (...args: string[]) => run('git', ['-C', clone, ...identity, ...args]);
-beforeEach(async () => {
+beforeAll(async () => {
   clone = join(temporaryFolder('release'), 'clone');
   await run('git', ['clone', '--quiet', '--no-local', ROOT, clone]);
   await symlink(join(ROOT, 'node_modules'), join(clone, 'node_modules'));
   await appendFile(join(clone, '.git/info/exclude'), 'node_modules\n');
+  await change('CHANGELOG.md', /^## \[0\.1\.0\].*$/m, '## Before').catch(() => undefined);
+  await git('commit', '--quiet', '--all', '--allow-empty', '--message', 'No section of this version');
+  head = (await git('rev-parse', 'HEAD')).stdout.trim();
+});
+beforeEach(async () => {
+  await git('reset', '--quiet', '--hard', head);
+  await git('clean', '--quiet', '--force');
 });
 
 async function change(path: string, from: string | RegExp, to: string): Promise<void> {
@@ -35,8 +43,6 @@ async function refusal(...args: string[]): Promise<string> {
 }
 
 test('a version without a section of the changelog is refused', async () => {
-  await change('CHANGELOG.md', /## \[0\.1\.0\].*/g, '').catch(() => undefined);
-  await commit().catch(() => undefined);
   expect(await refusal()).toContain('CHANGELOG.md: expected a section "## [0.1.0]" with text');
 });
 
@@ -53,14 +59,14 @@ test('changed and new files are refused', async () => {
 });
 
 test.each([
-  ['helm/swefarm/Chart.yaml', /^version: .*$/m, 'version: 0.1.1', 'Chart.yaml version'],
-  ['helm/swefarm/Chart.yaml', /^appVersion: .*$/m, 'appVersion: 0.1.1', 'Chart.yaml appVersion'],
-  ['producer/python/pyproject.toml', /^version = .*$/m, 'version = "0.1.1"', 'pyproject.toml version'],
-  ['sandbox/package.json', /"version": "[^"]*"/, '"version": "0.1.1"', 'sandbox/package.json version'],
-])('a version in %s that differs is refused (%s)', async (path, from, to, field) => {
-  await change(path, from, to);
+  ['helm/swefarm/Chart.yaml', 'version', /(?<=^version: ).*$/m],
+  ['helm/swefarm/Chart.yaml', 'appVersion', /(?<=^appVersion: ).*$/m],
+  ['producer/python/pyproject.toml', 'version', /(?<=^version = ")[^"]*/m],
+  ['sandbox/package.json', 'version', /(?<="version": ")[^"]*/],
+])('a release is refused if %s has another %s', async (path, field, version) => {
+  await change(path, version, '0.1.1');
   await commit();
-  expect(await refusal()).toContain(`${field}: expected 0.1.0 as in package.json, found 0.1.1`);
+  expect(await refusal()).toContain(`${path} ${field}: expected 0.1.0 as in package.json, found 0.1.1`);
 });
 
 test('registries without --publish, and --publish without registries, are wrong usage', async () => {
