@@ -24,7 +24,10 @@ export async function checkClients({ oci, pypi }) {
   if (missing.length > 0) throw new Failure(`nothing is published without ${missing.join('; ')}`);
 }
 
-/** Publishes the release in the folder `out`. A repeated call continues: it skips packages that are published with the same content. */
+/**
+ * Publishes the release in the folder `out`. A repeated call continues: it skips npm packages that are published with the same content, and
+ * files that pypi.org has.
+ */
 export async function publish(out, { version, npm, oci, pypi }) {
   if (oci) {
     await pushImages(join(out, 'images'), { oci, version });
@@ -52,7 +55,9 @@ async function uploadPython(folder, url) {
     await show('python3', ['-m', 'venv', venv]);
     await show(join(venv, 'bin/pip'), ['install', '--quiet', 'twine==7.0.0']);
     const files = (await readdir(folder)).map((name) => join(folder, name));
-    const args = ['upload', '--non-interactive', '--skip-existing', '--repository-url', url];
+    // twine refuses this option for registries of which it does not know how they refuse a repeated upload.
+    const skip = /(^|\.)pypi\.org$/.test(new URL(url).hostname) ? ['--skip-existing'] : [];
+    const args = ['upload', '--non-interactive', ...skip, '--repository-url', url];
     await show(join(venv, 'bin/twine'), [...args, ...files]);
   } finally {
     await rm(venv, { recursive: true, force: true });
