@@ -45,10 +45,10 @@ configurations() { # configurations ROOT: copies the configuration of npm, pip a
   done
 }
 
-# Installs the oldest Node that package.json allows and the npm that came with it, both from the registry.
-node_and_npm() { # node_and_npm ROOT SCRATCH
+# Installs Node (default: the oldest that package.json allows) and the npm that came with it, both from the registry.
+node_and_npm() { # node_and_npm ROOT SCRATCH [MAJOR]
   local root=$1 scratch=$2 major architecture
-  major=$(node -p 'require("./package.json").engines.node.match(/\d+/)[0]')
+  major=${3:-$(node -p 'require("./package.json").engines.node.match(/\d+/)[0]')}
   architecture=$(node -p process.arch)
   mkdir -p "$scratch/node" "$scratch/npm" "$root/usr/local/lib/node_modules/npm"
   (cd "$scratch" && npm pack --silent "node-linux-$architecture@$major" "npm@${npm_of[$major]}" >/dev/null)
