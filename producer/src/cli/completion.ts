@@ -2,13 +2,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { softwareVersion, UsageError } from '@swefarm/shared';
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { bashCompletion } from '../manual/bash.ts';
 import { fishCompletion } from '../manual/fish.ts';
 import { manPage, pageName } from '../manual/manpage.ts';
 import { pageOf, withPagesBelow } from '../manual/page.ts';
 import { zshCompletion } from '../manual/zsh.ts';
-import { choice, command, type Declaration, required, text } from './declare.ts';
+import { choice, command, type Declaration, parsed, required, text } from './declare.ts';
 import { print, printStatus } from './terminal.ts';
 
 const SHELLS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion };
@@ -35,11 +35,15 @@ The scripts complete commands, options, choices and files. Where they belong:
 export const man = (declared: () => Promise<Command>): Declaration =>
   command({
     arguments: { '[command...]': 'command whose page is printed, such as dataset fetch (default: swefarm)' },
-    options: { '--output-dir <folder>': text('write the pages of all commands into this folder') },
+    options: {
+      '--output-dir <folder>': text('write the pages of all commands into this folder'),
+      '--date <date>': parsed('date in the pages, such as 2026-01-31 (default: today)', dateOf),
+    },
     example: 'swefarm man rollout | man -l -',
     async run(o, { command: words }) {
       const pages = withPagesBelow(pageOf(await declared()));
-      const edition = { version: softwareVersion(), date: dateOfEdition(process.env.SOURCE_DATE_EPOCH) };
+      const date = o.date ?? new Date().toISOString().slice(0, 10);
+      const edition = { version: softwareVersion(), date };
       if (o.outputDir !== undefined) {
         if (words.length > 0) throw new UsageError('--output-dir writes all pages: leave out the command');
         mkdirSync(o.outputDir, { recursive: true });
@@ -54,6 +58,7 @@ export const man = (declared: () => Promise<Command>): Declaration =>
     },
   });
 
-/** Returns the date of the pages. `SOURCE_DATE_EPOCH` (seconds) makes builds reproducible. */
-const dateOfEdition = (epoch: string | undefined): string =>
-  new Date(epoch === undefined ? Date.now() : Number(epoch) * 1000).toISOString().slice(0, 10);
+function dateOf(text: string): string {
+  if (/^\d{4}-\d\d-\d\d$/.test(text)) return text;
+  throw new InvalidArgumentError('expected a date such as 2026-01-31.');
+}
