@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import type { Declaration } from './declare.ts';
 
 const SUMMARIES = {
+  init: 'write a run configuration that explains its settings, and ask for the most important ones',
   rollout:
     'run the rollouts of a dataset on this machine: submit them, start a local worker, collect the results',
   eval: 'grade predictions as the SWE-bench harness does, and write the same files',
@@ -46,6 +47,7 @@ const SUMMARIES = {
 } as const;
 
 const SOURCES: Readonly<Record<keyof typeof SUMMARIES, () => Promise<Declaration>>> = {
+  init: async () => (await import('./init.ts')).init,
   rollout: async () => (await import('./rollout.ts')).rollout,
   eval: async () => (await import('./eval.ts')).evaluate,
   export: async () => (await import('./export.ts')).exportRollouts,
