@@ -39,7 +39,7 @@ test('flags become settings of the file, and the file explains every setting', a
   expect(settingsOf(output)).toMatchObject({ agent: { type: 'codex', step_limit: 250 }, sandbox: {} });
 });
 
-test('a file that exists is replaced with --force only, and settings that no run can have are refused', async () => {
+test('a file is replaced with --force only, and invalid settings are refused', async () => {
   const output = join(temporaryFolder(), 'run.yaml');
   await writeFile(output, 'mine');
   expect(await run(['init', '--output', output, ...POLICY])).toMatchObject(

@@ -81,9 +81,9 @@ const SOURCES: Readonly<Record<keyof typeof SUMMARIES, () => Promise<Declaration
   redis: async () => (await import('./redis.ts')).redis,
   acl: async () => (await import('./acl.ts')).acl,
   doctor: async () => (await import('./doctor.ts')).doctor,
-  completion: async () => (await import('./completion.ts')).completion(declaredProgram),
+  completion: async () => (await import('./completion.ts')).completion(withAllCommands),
   schema: async () => (await import('./schema.ts')).schema,
-  man: async () => (await import('./completion.ts')).man(declaredProgram),
+  man: async () => (await import('./completion.ts')).man(withAllCommands),
 };
 
 export type CommandEntry = {
@@ -99,10 +99,9 @@ export const COMMANDS: readonly CommandEntry[] = Object.entries(SUMMARIES).map((
   load: SOURCES[name as keyof typeof SUMMARIES],
 }));
 
-/** Returns the program with all commands, which loads the source of every command. */
-async function declaredProgram(): Promise<Command> {
-  const { Command } = await import('commander');
-  const program = withGlobalOptions(new Command('swefarm'));
+/** Adds all commands to `program`, which loads the source of every command. */
+async function withAllCommands(program: Command): Promise<Command> {
+  withGlobalOptions(program);
   for (const { name, summary, load } of COMMANDS) (await load())(program, name).description(summary);
   return program;
 }

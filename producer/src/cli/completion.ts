@@ -2,20 +2,20 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { softwareVersion, UsageError } from '@swefarm/shared';
-import { type Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { bashCompletion } from '../manual/bash.ts';
 import { fishCompletion } from '../manual/fish.ts';
 import { manPage, pageName } from '../manual/manpage.ts';
 import { pageOf, withPagesBelow } from '../manual/page.ts';
 import { zshCompletion } from '../manual/zsh.ts';
-import { choice, command, type Declaration, parsed, required, text } from './declare.ts';
+import { choice, command, type Declaration, parsed, required, text, textBelow } from './declare.ts';
 import { print, printStatus } from './terminal.ts';
 
 const SHELLS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion };
 type Shell = keyof typeof SHELLS;
 
-/** @param declared returns the program with all commands */
-export const completion = (declared: () => Promise<Command>): Declaration =>
+/** @param withAll adds all commands to a program */
+export const completion = (withAll: (program: Command) => Promise<Command>): Declaration =>
   command({
     arguments: { '<shell>': required(choice('shell that reads the script', Object.keys(SHELLS) as Shell[])) },
     options: {},
@@ -27,12 +27,12 @@ The scripts complete commands, options, choices and files. Where they belong:
   fish  ~/.config/fish/completions/swefarm.fish
 `,
     async run(_, { shell }) {
-      await print(SHELLS[shell](pageOf(await declared())).trimEnd());
+      await print(SHELLS[shell](pageOf(await withAll(new Command('swefarm')), textBelow)).trimEnd());
     },
   });
 
-/** @param declared returns the program with all commands */
-export const man = (declared: () => Promise<Command>): Declaration =>
+/** @param withAll adds all commands to a program */
+export const man = (withAll: (program: Command) => Promise<Command>): Declaration =>
   command({
     arguments: { '[command...]': 'command whose page is printed, such as dataset fetch (default: swefarm)' },
     options: {
@@ -41,7 +41,7 @@ export const man = (declared: () => Promise<Command>): Declaration =>
     },
     example: 'swefarm man rollout | man -l -',
     async run(o, { command: words }) {
-      const pages = withPagesBelow(pageOf(await declared()));
+      const pages = withPagesBelow(pageOf(await withAll(new Command('swefarm')), textBelow));
       const date = o.date ?? new Date().toISOString().slice(0, 10);
       const edition = { version: softwareVersion(), date };
       if (o.outputDir !== undefined) {
