@@ -35,6 +35,8 @@ test('rollouts of an instance run until enough are resolved, and no further', as
   expect(ran).toMatchObject(exited(10, /4 of 6 rollouts judged, 2 resolved/));
   const report = await run(['report', output, '--json', '--k', '1,2']);
   expect(report.stderr).toContain('--until-resolved ends an instance at a success');
+  const compared = await run(['compare', output, output]);
+  expect(compared).toMatchObject(exited(2, '--until-resolved ended an instance at a success'));
   expect(JSON.parse(report.stdout)).toMatchObject({
     ...{ judged: 4, resolved: 2, pass_at: {}, pass_at_1_avg_of_k: null },
     ...{ accuracy_interval: null, scaling: [] },

@@ -2,7 +2,7 @@ export { agentSettings } from './agentsettings.ts';
 export { branchRun } from './branch.ts';
 export { withDeadline } from './deadline.ts';
 export { PassEstimate, passEstimate } from './draws/estimate.ts';
-export { flagKey, flagName, RUN_FLAGS, type RunFlag, type RunFlagValues } from './flags.ts';
+export { flagKey, flagName, RUN_FLAGS, type RunFlag, type RunFlagValues, readFlag } from './flags.ts';
 export { forecastRun, inOrder, leadOf, requireForecast } from './forecast.ts';
 export { type EvaluationRound, healthFinding, withEgress } from './health/finding.ts';
 export {

@@ -99,9 +99,16 @@ export {
   withPrice,
 } from './prices.ts';
 export { analyse } from './reports/analysis.ts';
-export { type FullReport, renderMarkdown, renderPage } from './reports/document.ts';
+export { compare, comparisonTables } from './reports/compare.ts';
+export { type FullReport, markdownOf, renderMarkdown, renderPage } from './reports/document.ts';
 export { factOf, type LineFact } from './reports/facts.ts';
-export { costTable, cutTables, distributionTables, scalingTable, type Table } from './reports/figures.ts';
+export {
+  costTable,
+  cutTables,
+  distributionTables,
+  renderFigures,
+  scalingTable,
+} from './reports/figures.ts';
 export { countOutput, countRun } from './reports/read.ts';
 export { type ProfileReport, renderReport } from './reports/render.ts';
 export { openScores, readScores, type ScoreFile, type ScoreLine, scoresPath } from './scaling/scores.ts';

@@ -31,7 +31,14 @@ export function workerProgram(signal: AbortSignal): Command {
     .description('A stateless worker of the farm: pulls rollouts, runs and grades them on this node.')
     .version(softwareVersion())
     .exitOverride();
+  addRuns(program, signal);
+  addTools(program, signal);
+  for (const one of program.commands) one.addHelpText('after', `\nExample:\n  ${EXAMPLES[one.name()]}`);
+  return program;
+}
 
+/** Adds the commands that answer rollouts. */
+function addRuns(program: Command, signal: AbortSignal): void {
   withConfig(program.command('run'))
     .description('pull rollouts until told to stop; SIGTERM drains, a second one stops at once')
     .action(async (flags: Record<string, unknown>) => {
@@ -49,7 +56,10 @@ export function workerProgram(signal: AbortSignal): Command {
       const { play, concurrency } = await readPlay(file);
       await runWorker({ ...loadConfig('worker', { flags }), runtime: 'host', concurrency }, signal, play);
     });
+}
 
+/** Adds the commands that check the node, manage its images and open shells. */
+function addTools(program: Command, signal: AbortSignal): void {
   withConfig(program.command('doctor'))
     .description("this node's own view: runtime, Redis, disk, and the policy endpoint when given")
     .option('--policy-url <url>', 'an OpenAI-compatible endpoint that rollouts will use')
@@ -92,7 +102,4 @@ export function workerProgram(signal: AbortSignal): Command {
       const command = words.length > 0 ? words.join(' ') : null;
       process.exitCode = await openReplayedShell(file, command, loadConfig('worker', { flags }), signal);
     });
-
-  for (const one of program.commands) one.addHelpText('after', `\nExample:\n  ${EXAMPLES[one.name()]}`);
-  return program;
 }

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import type { Declaration } from './declare.ts';
 
 const SUMMARIES = {
+  init: 'write a run configuration that explains its settings, and ask for the most important ones',
   rollout:
     'run the rollouts of a dataset on this machine: submit them, start a local worker, collect the results',
   eval: 'grade predictions as the SWE-bench harness does, and write the same files',
@@ -16,6 +17,7 @@ const SUMMARIES = {
   collect: 'write the results of a run to a file as they come, each exactly once, until the run is done',
   serve: 'serve the farm over HTTP: agent server of NeMo Gym, native API, page, metrics',
   report: 'report on results: accuracy, pass@k, failures by cause, by repository and by group',
+  compare: 'compare two outputs over the instances of both: won, lost, and whether chance explains it',
   score: 'ask a verifier how likely each rollout of an output solved its task; the same command continues',
   select: 'write the rollout with the highest score of each instance: the best of k',
   status: 'show runs, queue and workers, or one run in detail',
@@ -45,6 +47,7 @@ const SUMMARIES = {
 } as const;
 
 const SOURCES: Readonly<Record<keyof typeof SUMMARIES, () => Promise<Declaration>>> = {
+  init: async () => (await import('./init.ts')).init,
   rollout: async () => (await import('./rollout.ts')).rollout,
   eval: async () => (await import('./eval.ts')).evaluate,
   export: async () => (await import('./export.ts')).exportRollouts,
@@ -57,6 +60,7 @@ const SOURCES: Readonly<Record<keyof typeof SUMMARIES, () => Promise<Declaration
   collect: async () => (await import('./collect.ts')).collect,
   serve: async () => (await import('./serve.ts')).serve,
   report: async () => (await import('./report.ts')).report,
+  compare: async () => (await import('./compare.ts')).compare,
   score: async () => (await import('./score.ts')).score,
   select: async () => (await import('./select.ts')).select,
   status: async () => (await import('./status.ts')).status,
@@ -77,9 +81,9 @@ const SOURCES: Readonly<Record<keyof typeof SUMMARIES, () => Promise<Declaration
   redis: async () => (await import('./redis.ts')).redis,
   acl: async () => (await import('./acl.ts')).acl,
   doctor: async () => (await import('./doctor.ts')).doctor,
-  completion: async () => (await import('./completion.ts')).completion(declaredProgram),
+  completion: async () => (await import('./completion.ts')).completion(withAllCommands),
   schema: async () => (await import('./schema.ts')).schema,
-  man: async () => (await import('./completion.ts')).man(declaredProgram),
+  man: async () => (await import('./completion.ts')).man(withAllCommands),
 };
 
 export type CommandEntry = {
@@ -95,10 +99,9 @@ export const COMMANDS: readonly CommandEntry[] = Object.entries(SUMMARIES).map((
   load: SOURCES[name as keyof typeof SUMMARIES],
 }));
 
-/** Returns the program with all commands, which loads the source of every command. */
-async function declaredProgram(): Promise<Command> {
-  const { Command } = await import('commander');
-  const program = withGlobalOptions(new Command('swefarm'));
+/** Adds all commands to `program`, which loads the source of every command. */
+async function withAllCommands(program: Command): Promise<Command> {
+  withGlobalOptions(program);
   for (const { name, summary, load } of COMMANDS) (await load())(program, name).description(summary);
   return program;
 }

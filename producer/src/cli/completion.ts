@@ -2,20 +2,20 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { softwareVersion, UsageError } from '@swefarm/shared';
-import type { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { bashCompletion } from '../manual/bash.ts';
 import { fishCompletion } from '../manual/fish.ts';
 import { manPage, pageName } from '../manual/manpage.ts';
 import { pageOf, withPagesBelow } from '../manual/page.ts';
 import { zshCompletion } from '../manual/zsh.ts';
-import { choice, command, type Declaration, required, text } from './declare.ts';
+import { choice, command, type Declaration, parsed, required, text, textBelow } from './declare.ts';
 import { print, printStatus } from './terminal.ts';
 
 const SHELLS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion };
 type Shell = keyof typeof SHELLS;
 
-/** @param declared returns the program with all commands */
-export const completion = (declared: () => Promise<Command>): Declaration =>
+/** @param withAll adds all commands to a program */
+export const completion = (withAll: (program: Command) => Promise<Command>): Declaration =>
   command({
     arguments: { '<shell>': required(choice('shell that reads the script', Object.keys(SHELLS) as Shell[])) },
     options: {},
@@ -27,19 +27,23 @@ The scripts complete commands, options, choices and files. Where they belong:
   fish  ~/.config/fish/completions/swefarm.fish
 `,
     async run(_, { shell }) {
-      await print(SHELLS[shell](pageOf(await declared())).trimEnd());
+      await print(SHELLS[shell](pageOf(await withAll(new Command('swefarm')), textBelow)).trimEnd());
     },
   });
 
-/** @param declared returns the program with all commands */
-export const man = (declared: () => Promise<Command>): Declaration =>
+/** @param withAll adds all commands to a program */
+export const man = (withAll: (program: Command) => Promise<Command>): Declaration =>
   command({
     arguments: { '[command...]': 'command whose page is printed, such as dataset fetch (default: swefarm)' },
-    options: { '--output-dir <folder>': text('write the pages of all commands into this folder') },
+    options: {
+      '--output-dir <folder>': text('write the pages of all commands into this folder'),
+      '--date <date>': parsed('date in the pages, such as 2026-01-31 (default: today)', dateOf),
+    },
     example: 'swefarm man rollout | man -l -',
     async run(o, { command: words }) {
-      const pages = withPagesBelow(pageOf(await declared()));
-      const edition = { version: softwareVersion(), date: dateOfEdition(process.env.SOURCE_DATE_EPOCH) };
+      const pages = withPagesBelow(pageOf(await withAll(new Command('swefarm')), textBelow));
+      const date = o.date ?? new Date().toISOString().slice(0, 10);
+      const edition = { version: softwareVersion(), date };
       if (o.outputDir !== undefined) {
         if (words.length > 0) throw new UsageError('--output-dir writes all pages: leave out the command');
         mkdirSync(o.outputDir, { recursive: true });
@@ -54,6 +58,7 @@ export const man = (declared: () => Promise<Command>): Declaration =>
     },
   });
 
-/** Returns the date of the pages. `SOURCE_DATE_EPOCH` (seconds) makes builds reproducible. */
-const dateOfEdition = (epoch: string | undefined): string =>
-  new Date(epoch === undefined ? Date.now() : Number(epoch) * 1000).toISOString().slice(0, 10);
+function dateOf(text: string): string {
+  if (/^\d{4}-\d\d-\d\d$/.test(text)) return text;
+  throw new InvalidArgumentError('expected a date such as 2026-01-31.');
+}

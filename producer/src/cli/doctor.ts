@@ -2,11 +2,12 @@
 import { ANY_MODEL, asTree, diagnose, type RunFlagValues, runSettings } from '@swefarm/runs';
 import { type Finding, originsOf, PolicyConfig, renderFinding, UsageError } from '@swefarm/shared';
 import { terminalSafe } from '@swefarm/trajectories';
+import { nextCommand } from '../view/nextcommand.ts';
 import { choice, command, defaulted, flag, list, text } from './declare.ts';
 import { EXIT } from './exit.ts';
 import { apiKeyOf, FARM, PROBE, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
-import { print, styled } from './terminal.ts';
+import { print, printStatus, quoted, styled } from './terminal.ts';
 
 export const doctor = command({
   options: {
@@ -45,8 +46,21 @@ export const doctor = command({
       apiKey: secret && { secret, origins: originsOf(policyUrls) },
       signal: listenForStop().draining,
     });
-    if (process.stdout.isTTY && !o.json) await print(findings.map(describe).join('\n'));
-    else for (const finding of findings) await print(JSON.stringify(finding));
+    if (process.stdout.isTTY && !o.json) {
+      await print(findings.map(describe).join('\n'));
+      const checked = {
+        redisUrl: o.farm.redisUrl,
+        hasFarm: config.redis_url !== null,
+        policyUrls,
+        model: o.model,
+      };
+      const next = nextCommand(findings, checked);
+      printStatus(
+        next
+          ? `next: npx swefarm ${next.map(quoted).join(' ')}`
+          : 'next: follow the remedies above, and run this command again',
+      );
+    } else for (const finding of findings) await print(JSON.stringify(finding));
     return findings.some(({ status }) => status === 'fail') ? EXIT.unusable : EXIT.allJudged;
   },
 });

@@ -144,13 +144,16 @@ const runFlags = (
   made: () => RUN_FLAGS.filter(takes).map((one) => runOption(one).hideHelp(hides(one))),
 });
 
+/** All settings of a run, without options that are no settings. */
+export const RUN_SETTINGS_FLAGS = { run: runFlags(() => true) };
+
 export const RUN = {
   ...group('Dataset:', {
     ...HEALTH,
     '--skip-broken': flag('leave out instances that swefarm health found broken'),
   }),
   ...RUN_CONFIG('the run'),
-  run: runFlags(() => true),
+  ...RUN_SETTINGS_FLAGS,
   ...RAW_LOGPROBS,
   ...group('Policy:', {
     '--no-probe': flag(

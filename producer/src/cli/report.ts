@@ -1,38 +1,25 @@
 /** `swefarm report`: prints or writes the profile of output files and of runs that are still in Redis, counted as one. */
-import { existsSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
-import {
-  describeUnreadable,
-  openFarm,
-  type RunRecord,
-  replaceFile,
-  startedRollouts,
-  UsageError,
-} from '@swefarm/shared';
-import type { LineFact, PriceFile } from '@swefarm/trajectories';
+import { replaceFile, startedRollouts } from '@swefarm/shared';
 import {
   analyse,
   costTable,
-  countOutput,
-  countRun,
   cutTables,
   distributionTables,
   type FullReport,
   inFolder,
   type ProfileReport,
   profileOf,
-  Replacements,
+  renderFigures,
   renderMarkdown,
   renderPage,
   renderReport,
-  renderTable,
   scalingTable,
-  type Table,
 } from '@swefarm/trajectories';
 import { InvalidArgumentError } from 'commander';
-import { priceFileOf } from './collection.ts';
+import { countAll } from './counted.ts';
 import { choice, command, defaulted, flag, parsed, text, texts, whole } from './declare.ts';
-import { FARM, type FarmValues, producerConfig } from './options.ts';
+import { FARM, type FarmValues } from './options.ts';
 import { scoresOf } from './select.ts';
 import { print, printStatus } from './terminal.ts';
 
@@ -88,11 +75,6 @@ function render(report: FullReport, ks: readonly number[], names: readonly strin
   }
 }
 
-function renderFigures({ title, columns, rows }: Table): string {
-  const aligned = columns.map((name, at) => ({ name, align: at === 0 ? 'left' : 'right' }) as const);
-  return `${title}\n${renderTable(aligned, rows)}`;
-}
-
 type ReportValues = FarmValues & {
   k: number[] | undefined;
   scores: string[] | undefined;
@@ -104,57 +86,32 @@ async function reportOf(
   names: readonly string[],
   o: ReportValues,
 ): Promise<{ report: FullReport; ks: number[] }> {
-  const rollouts = new Map<string, LineFact>();
-  const records = new Map<string, RunRecord>();
-  const prices = priceFileOf(o, producerConfig(o));
-  let known = true;
-  let untilResolved = false;
-  for (const name of names) {
-    const counted = existsSync(name) ? await countOutput(name, prices) : await fromFarm(name, o, prices);
-    if (counted.untilResolved) {
-      untilResolved = true;
-      printStatus(
-        `swefarm: ${name}: --until-resolved ends an instance at a success, so the accuracy estimates nothing; pass@k, best@k and intervals are left out`,
-      );
-    }
-    for (const [id, fact] of counted.rollouts) rollouts.set(id, fact);
-    if (counted.record) records.set(counted.record.run_id, counted.record);
-    else known = false;
-    for (const entry of counted.unreadable) printStatus(`swefarm: not counted: ${describeUnreadable(entry)}`);
-  }
-  const replacements = new Replacements();
-  for (const fact of rollouts.values()) replacements.note(fact);
-  for (const id of [...rollouts.keys()]) if (replacements.isOutdated(id)) rollouts.delete(id);
+  const { rollouts, records, known, untilResolved } = await countAll(names, o);
+  if (untilResolved.length > 0)
+    printStatus(
+      `swefarm: ${untilResolved.join(', ')}: --until-resolved ends an instance at a success, so the accuracy estimates nothing; pass@k, best@k and intervals are left out`,
+    );
   const scores = o.scores === undefined ? null : await scoresOf(o.scores);
-  const facts = [...rollouts.values()].map((fact) => ({
+  const facts = rollouts.map((fact) => ({
     ...fact,
     score: scores?.get(fact.rollout_id)?.score ?? null,
   }));
-  const runs = [...records.values()];
-  const [first] = runs;
+  const [first] = records;
   // The group size is unknown for several runs: shards may have rollouts of the same instance.
-  const size = known && runs.length === 1 ? first?.group_size : undefined;
+  const size = known && records.length === 1 ? first?.group_size : undefined;
   // Groups that end at a success bias pass@k and the mean accuracy of groups upwards.
-  const biased = untilResolved ? { pass_at: {}, pass_at_1_avg_of_k: null } : {};
+  const biased = untilResolved.length > 0 ? { pass_at: {}, pass_at_1_avg_of_k: null } : {};
   const profile = { ...profileOf(facts, size), ...biased };
   // Groups without a result also count, except instances that a run with `until` has not drawn.
-  const draws = runs.some(({ until }) => until !== null);
+  const draws = records.some(({ until }) => until !== null);
   const total = size === undefined || draws ? 0 : (first?.dataset.instances ?? 0);
   const groups = { ...profile.groups, total: Math.max(total, profile.groups.total) };
-  const expected = known && !draws ? runs.reduce((sum, run) => sum + startedRollouts(run), 0) : null;
+  const expected = known && !draws ? records.reduce((sum, run) => sum + startedRollouts(run), 0) : null;
   const most = Object.keys(profile.pass_at).length;
-  const ks = untilResolved ? [] : (o.k ?? powersOfTwo(most));
+  const ks = untilResolved.length > 0 ? [] : (o.k ?? powersOfTwo(most));
   const analysis = analyse(facts, ks, { resamples: o.resamples, seed: o.seed });
-  if (untilResolved) analysis.accuracy_interval = null;
+  if (untilResolved.length > 0) analysis.accuracy_interval = null;
   return { report: { expected, ...profile, groups, analysis }, ks };
-}
-
-async function fromFarm(runId: string, o: FarmValues, prices: PriceFile | null) {
-  const config = producerConfig(o);
-  if (config.redis_url === null)
-    throw new UsageError(`${runId}: no such file; for a run of a farm add its --redis-url`);
-  await using farm = await openFarm(config, 'producer');
-  return await countRun(farm, runId, prices);
 }
 
 /** Returns pass@k for each k; null if no group has enough judged rollouts. */

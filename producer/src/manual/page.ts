@@ -1,6 +1,5 @@
 /** Describes commands as data, from which completion scripts and man pages are generated. */
 import type { Argument, Command, Option } from 'commander';
-import { textBelow } from '../cli/declare.ts';
 
 /** What a shell completes at a value. */
 type Completes = { words: readonly string[] } | 'files' | 'folders' | 'nothing';
@@ -37,8 +36,11 @@ export type CommandPage = {
   notes: string;
 };
 
+/** Returns the text below the options of a command's help. */
+type TextBelow = (command: Command) => { example: string; notes: string } | undefined;
+
 /** Returns the page of a command, with the pages of its subcommands. */
-export function pageOf(command: Command, above: readonly string[] = []): CommandPage {
+export function pageOf(command: Command, textBelow: TextBelow, above: readonly string[] = []): CommandPage {
   const words = [...above, command.name()];
   const below = textBelow(command);
   return {
@@ -46,7 +48,7 @@ export function pageOf(command: Command, above: readonly string[] = []): Command
     summary: command.description(),
     arguments: command.registeredArguments.map(argumentEntry),
     options: [...command.options, ...helpOf(command)].filter(({ hidden }) => !hidden).map(optionEntry),
-    commands: command.commands.map((one) => pageOf(one, words)),
+    commands: command.commands.map((one) => pageOf(one, textBelow, words)),
     example: below?.example ?? null,
     notes: below?.notes ?? '',
   };

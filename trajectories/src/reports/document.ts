@@ -43,10 +43,14 @@ function tablesOf(report: FullReport): Table[] {
   ];
 }
 
-export function renderMarkdown(report: FullReport, title: string): string {
+export const renderMarkdown = (report: FullReport, title: string): string =>
+  markdownOf(title, tablesOf(report));
+
+/** Returns tables as a Markdown document. */
+export function markdownOf(title: string, all: readonly Table[]): string {
   const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
   const line = (cells: readonly string[]): string => `| ${cells.map(cell).join(' | ')} |`;
-  const tables = tablesOf(report).map(({ title: name, columns, rows }) =>
+  const tables = all.map(({ title: name, columns, rows }) =>
     [`## ${name}`, '', line(columns), line(columns.map(() => '---')), ...rows.map(line)].join('\n'),
   );
   return [`# ${cell(title)}`, ...tables].join('\n\n');

@@ -1,9 +1,16 @@
 /** Builds the tables of reports, which are the same on a terminal, in Markdown and on a page. */
 import type { Spread } from '@swefarm/datasets';
+import { renderTable } from '../output/table.ts';
 import type { Interval, ScalingAtK } from '../scaling/statistics.ts';
 import type { Analysis, Costs, Cut } from './analysis.ts';
 
 export type Table = { title: string; columns: string[]; rows: string[][] };
+
+/** Renders a table with its title for a terminal. */
+export function renderFigures({ title, columns, rows }: Table): string {
+  const aligned = columns.map((name, at) => ({ name, align: at === 0 ? 'left' : 'right' }) as const);
+  return `${title}\n${renderTable(aligned, rows)}`;
+}
 
 export const percent = (share: number | null): string =>
   share === null ? '–' : `${(100 * share).toFixed(1)} %`;
