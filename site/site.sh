@@ -1,17 +1,28 @@
 #!/usr/bin/env bash
-# Builds the documentation site into site/dist, or serves it. The generator is installed into site/node_modules at the first call.
+# Builds the documentation site into site/dist, serves it, or checks the accessibility of its pages or of other pages with Lighthouse.
+# The first call installs the generator into site/node_modules, and the first `check` installs Lighthouse.
 # usage: npm run site [-- build|serve|dev] [OPTIONS of vitepress, such as --base /PATH/ or --port N]
+#        npm run site -- check [--token TOKEN] [URL...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-case ${1-build} in
-  build | dev) command=${1-build} ;;
-  serve) command=preview ;;
-  -*) command=build && set -- build "$@" ;;
-  *) echo "site: unknown command $1: use build, serve or dev" >&2 && exit 2 ;;
+command=${1-build}
+case $command in
+  build | serve | dev | check) shift || true ;;
+  -*) command=build ;;
+  *) echo "site: unknown command $command: use build, serve, dev or check" >&2 && exit 2 ;;
 esac
-if [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
-  npm ci --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error >&2
+
+install() { npm ci --ignore-scripts --no-audit --no-fund --loglevel=error "$@" >&2; }
+if [ "$command" = check ] && [ ! -e node_modules/lighthouse ]; then
+  install
+elif [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
+  install --omit=dev
 fi
-if [ "$command" = preview ] && [ ! -e dist/index.html ]; then node_modules/.bin/vitepress build .; fi
-exec node_modules/.bin/vitepress "$command" . "${@:2}"
+if [[ "$command $#" =~ ^(serve|check 0) ]] && [ ! -e dist/index.html ]; then node_modules/.bin/vitepress build . >&2; fi
+
+case $command in
+  check) exec node accessibility.mjs "$@" ;;
+  serve) exec node_modules/.bin/vitepress preview . "$@" ;;
+  *) exec node_modules/.bin/vitepress "$command" . "$@" ;;
+esac

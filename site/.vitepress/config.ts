@@ -65,6 +65,8 @@ export default {
   },
   markdown: {
     html: false,
+    // The default themes have colours whose contrast is too low.
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     anchor: { slugify: anchorOf },
     config: linkPages,
     languageAlias: { sbatch: 'bash' },

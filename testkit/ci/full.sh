@@ -114,6 +114,9 @@ fi
 
 step 'the Python package: wheel, mypy, pyright, ruff, Python 3.10 to 3.13' bash producer/python/check.sh "$venvs/python-tools"
 
+site() { bash site/site.sh && bash site/site.sh check; }
+step 'the documentation site: its links, and its accessibility by Lighthouse' site
+
 gym() { # the released collector of NeMo Gym against `swefarm serve`
   bash testkit/clients/gym/setup.sh "$venvs/gym-0.7.0" && node testkit/clients/gym/run.ts --venv "$venvs/gym-0.7.0" --runtime docker
 }

@@ -47,8 +47,8 @@ export function Patches({ left, right }: { left: Side; right: Side | null }) {
   );
   return (
     <div className={right === null ? '' : 'pair'}>
-      <h4>{left.name}</h4>
-      {right && <h4>{right.name}</h4>}
+      <h3>{left.name}</h3>
+      {right && <h3>{right.name}</h3>}
       {pairs.length === 0 && (
         <>
           <p className="notice dim">{left.none}</p>

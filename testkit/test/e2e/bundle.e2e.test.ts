@@ -34,6 +34,9 @@ test('both commands find their texts and print what is installed', async () => {
   expect(JSON.parse(producer.stdout)).toMatchObject({ status: 'warn', subject: 'redis' });
   const worker = await bundled`swefarm-worker doctor --runtime host --json`;
   expect(JSON.parse(worker.stdout)).toContainEqual(expect.objectContaining({ subject: 'runtime host' }));
+  expect(JSON.parse(worker.stdout)).toContainEqual(
+    expect.objectContaining({ status: 'warn', subject: 'redis' }),
+  );
 });
 
 test('the bundle has the packages of first use: YAML, the client of engines, the readable log', async () => {

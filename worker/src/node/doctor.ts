@@ -64,6 +64,11 @@ function describe(check: RuntimeCheck): string {
 }
 
 async function redisFinding(config: WorkerConfig, signal: AbortSignal): Promise<Finding> {
+  if (config.redis_url === null) {
+    const detail =
+      'redis_url is not set: `swefarm rollout` starts a Redis; `swefarm-worker run` needs redis_url';
+    return { status: 'warn', subject: 'redis', detail };
+  }
   try {
     // A producer's connection fails fast; a worker's connection would wait for Redis.
     await using farm = await openFarm(config, 'producer', { signal });
