@@ -36,7 +36,7 @@ trainers() { # No package index has these three, so they are installed from chec
   done
   bash testkit/clients/trainers/run.sh "$venvs/trainers" "${checkouts[@]}"
 }
-step 'nine trainers take samples under ten faults' trainers
+step 'nine trainers take samples under ten faults and from a real farm; their recipes are valid' trainers
 
 learning() { # learning OPTION...: the trainer starts its own farm
   node testkit/clients/train/run.ts --venv "$venvs/trainers" "$@"

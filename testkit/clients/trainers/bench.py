@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import os
+import subprocess
 import sys
+import tempfile
 import types
 import unittest
 import warnings
@@ -19,6 +22,7 @@ OFFLINE = {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_E
 os.environ.update({**OFFLINE, "TRL_EXPERIMENTAL_SILENCE": "1", "OMP_NUM_THREADS": "1", "WANDB_MODE": "disabled"})
 warnings.filterwarnings("ignore")
 HERE = Path(__file__).resolve().parent
+RECIPES = HERE.parents[2] / "examples" / "train"
 PACKAGE = HERE.parents[2] / "producer" / "python"
 TOKENIZER = HERE.parents[1] / "fixtures" / "tokenizer" / "tokenizer.json"
 sys.path[:0] = [str(PACKAGE), str(PACKAGE / "tests")]
@@ -96,6 +100,31 @@ def run(name: str, drive: "contract.Drive", **options: Any) -> None:
         finish(f"{name}: two steps on a farm", lambda test: realfarm.check(test, drive, "trainer", options.get("std", True)))
 
 
+def recipe(name: str, given: "dict[str, int]") -> None:
+    """Checks that a configuration of examples/train, as its trainer read it, has the sizes that examples/train/README.md names."""
+    expected = {"groups": 32, "samples": 16, "prompt": 8192, "response": 32_768}
+    finish(f"{name}: its recipe", lambda test: test.assertEqual(given, expected))
+
+
+def recipe_module(path: str) -> Any:
+    """Returns a script of examples/train as a module."""
+    spec = importlib.util.spec_from_file_location("recipe", RECIPES / path)
+    module = sys.modules["recipe"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def recipe_words(script: str, *arguments: str) -> list[str]:
+    """Returns the arguments that a shell script of examples/train gives to Python."""
+    with tempfile.TemporaryDirectory() as folder:
+        python = Path(folder, "python3")
+        python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+        python.chmod(0o755)
+        env = {"PATH": f"{folder}:{os.environ['PATH']}", "HOST": "10.0.0.7"}
+        printed = subprocess.run(["bash", str(RECIPES / script), *arguments], env=env, check=True, capture_output=True, text=True).stdout
+    return printed.splitlines()
+
+
 def finish(name: str, check: Callable[[unittest.TestCase], None]) -> None:
     """Runs one check with the assertions of unittest, and prints its name."""
     result = unittest.TestResult()
@@ -108,4 +137,4 @@ def finish(name: str, check: Callable[[unittest.TestCase], None]) -> None:
     print(f"ok {name}", flush=True)
 
 
-__all__ = ["contract", "drives", "finish", "make_model", "run", "stand_in"]
+__all__ = ["contract", "drives", "finish", "make_model", "recipe", "recipe_module", "recipe_words", "run", "stand_in"]

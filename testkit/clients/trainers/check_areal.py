@@ -13,13 +13,14 @@ import bench
 
 bench.stand_in("flask", "lark", "numba", "swanlab", "tensorboardX", "trackio", "uvloop", "wandb")
 import torch  # noqa: E402
-from areal.api.cli_args import GenerationHyperparameters  # noqa: E402
+from areal.api.cli_args import GenerationHyperparameters, GRPOConfig, parse_cli_args, to_structured_cfg  # noqa: E402
 from areal.infra.remote_inf_engine import GroupedRolloutWorkflow  # noqa: E402
 from areal.infra.workflow_executor import check_trajectory_format  # noqa: E402
 from areal.trainer.ppo.actor import PPOActor  # noqa: E402
 from areal.utils import stats_tracker  # noqa: E402
 from areal.utils.data import concat_padded_tensors  # noqa: E402
 from bench import contract, drives  # noqa: E402
+from omegaconf import OmegaConf  # noqa: E402
 from swefarm.trainers import areal as ours  # noqa: E402
 
 LOGGER = types.SimpleNamespace(warning=lambda text: None)
@@ -70,3 +71,12 @@ def drive(farm: Any, name: str) -> list[contract.Trained]:
 
 
 bench.run("AReaL: workflow of a group, advantages of its actor", drive, resumes=False)
+
+file, _ = parse_cli_args(["--config", str(bench.RECIPES / "areal" / "grpo.yaml")])
+config = OmegaConf.to_object(to_structured_cfg(file, GRPOConfig))
+given = bench.recipe_module("areal/train.py").arguments(config, "train.jsonl", "training", 16)
+sizes = {"groups": config.train_dataset.batch_size, "samples": given["n"]}
+bench.recipe("AReaL", {**sizes, "prompt": given["max_prompt"], "response": given["max_response"]})
+ours.FarmWorkflow(**{**given, "rows": None})
+if (config.gconfig.n_samples, config.actor.reward_norm) != (1, None):
+    raise SystemExit("broken: AReaL's recipe normalises advantages again")

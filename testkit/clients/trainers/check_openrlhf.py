@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 import tempfile
 import types
 from pathlib import Path
@@ -19,6 +20,7 @@ import bench
 bench.stand_in("deepspeed", "vllm", "flash_attn", "bitsandbytes", "optree", "ring_flash_attn", "isort", "loralib", "optimum")
 import torch  # noqa: E402
 from bench import contract, drives  # noqa: E402
+from openrlhf.cli import train_ppo_ray  # noqa: E402
 from openrlhf.models.loss import aggregate_loss  # noqa: E402
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker  # noqa: E402
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator  # noqa: E402
@@ -102,3 +104,22 @@ def drive(farm: Any, name: str) -> list[contract.Trained]:
 
 
 bench.run("OpenRLHF: generate_responses, experiences, dr_grpo", drive, resumes=False, std=False)
+
+
+def parsed(words: list[str]) -> Any:
+    """Returns the arguments as OpenRLHF's command reads and checks them. The command itself then starts the training."""
+    source = Path(train_ppo_ray.__file__).read_text()
+    if source.count("\n    train(args)\n") != 1:
+        raise SystemExit("broken: OpenRLHF's command does not end with train(args)")
+    names: dict[str, Any] = {"__name__": "__main__"}
+    with mock.patch.object(sys, "argv", words):
+        exec(compile(source.replace("\n    train(args)\n", "\n"), train_ppo_ray.__file__, "exec"), names)
+    return names["args"]
+
+
+args = parsed(bench.recipe_words("openrlhf/run.sh", os.devnull, os.devnull)[1:])
+with mock.patch.dict(os.environ, {"ROWS": os.devnull, "HOST": "127.0.0.1"}):
+    agent = bench.recipe_module("openrlhf/agent.py")
+    agent.AgentExecutor()
+sizes = {"groups": args.rollout.batch_size, "samples": args.rollout.n_samples_per_prompt}
+bench.recipe("OpenRLHF", {**sizes, "prompt": agent.MAX_PROMPT, "response": args.data.max_len - agent.MAX_PROMPT})

@@ -17,11 +17,14 @@ from bench import contract, drives
 
 sys.path[:0] = [sys.argv[1], f"{sys.argv[1]}/rllm-model-gateway/src"]
 from fakefarm import FakeFarm  # noqa: E402
+from hydra import compose, initialize_config_dir  # noqa: E402
+from omegaconf import OmegaConf  # noqa: E402
 from rllm.engine.agentflow_engine import AgentFlowEngine  # noqa: E402
 from rllm.trainer.algorithms.advantage import collect_reward_and_advantage_from_trajectory_groups  # noqa: E402
 from rllm.trainer.algorithms.config import AlgorithmConfig, CompactFilteringConfig, RejectionSamplingConfig, TransformConfig  # noqa: E402
 from rllm.trainer.algorithms.rejection_sampling import RejectionSamplingMetrics, filter_groups  # noqa: E402
 from rllm.trainer.algorithms.transform import transform_episodes_to_trajectory_groups  # noqa: E402
+from rllm.trainer.verl.utils import sync_config  # noqa: E402
 from swefarm.trainers import rllm as ours  # noqa: E402
 
 
@@ -84,3 +87,13 @@ def drive(farm: Any, name: str) -> list[contract.Trained]:
 
 
 bench.run("rLLM: AgentFlowEngine, groups, GRPO", drive, resumes=False, std=False)
+
+with initialize_config_dir(str(bench.RECIPES / "rllm"), version_base=None):
+    config = compose("grpo")
+OmegaConf.set_struct(config, False)
+sync_config(config)
+sizes = {"groups": config.data.train_batch_size, "samples": config.actor_rollout_ref.rollout.n}
+bench.recipe("rLLM", {**sizes, "prompt": config.data.max_prompt_length, "response": config.data.max_response_length})
+recipe = bench.recipe_module("rllm/train.py")
+if [task["instance_id"] for task in recipe.instances(drives.ROWS, "train")] != list(contract.INSTANCES):
+    raise SystemExit("broken: rLLM's recipe names other instances")

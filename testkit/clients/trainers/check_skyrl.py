@@ -78,3 +78,8 @@ ours.register()
 bench.run("SkyRL: generator output, tensors, grpo_judged", drive)
 if len(Client.finished) < contract.N:
     raise SystemExit("broken: sessions of the router are released")
+
+config = bench.recipe_module("skyrl/train.py").config_of(bench.RECIPES / "skyrl" / "grpo.yaml")
+sizes = {"groups": config.trainer.train_batch_size, "samples": config.generator.n_samples_per_prompt}
+lengths = {"prompt": config.trainer.max_prompt_length, "response": config.generator.sampling_params.max_generate_length}
+bench.recipe("SkyRL", {**sizes, **lengths})

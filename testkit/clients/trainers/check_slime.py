@@ -5,16 +5,18 @@ usage: check_slime.py CHECKOUT (of THUDM/slime). SGLang and wandb are imported b
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import itertools
 import sys
 import types
+from pathlib import Path
 from typing import Any, Iterator
 
 import bench
+import yaml
 from bench import contract, drives
-
 
 bench.stand_in("sglang", "sglang_router", "wandb")
 sys.path.insert(0, sys.argv[1])
@@ -22,8 +24,13 @@ from slime.observability.rollout_data_utils import validate_rollout_id_annotated
 from slime.ray.rollout import RolloutManager  # noqa: E402
 from slime.rollout import sglang_rollout  # noqa: E402
 from slime.rollout.filter_hub.base_types import call_dynamic_filter  # noqa: E402
+from slime.utils import arguments  # noqa: E402
 from slime.utils.misc import load_function  # noqa: E402
 from slime.utils.types import Sample  # noqa: E402
+
+
+#: Options of Megatron-LM, which is in no package index: those of slime's own scripts.
+MEGATRON = {word for script in Path(sys.argv[1], "scripts").rglob("*.sh") for word in script.read_text().split() if word.startswith("--")}
 
 
 class State:
@@ -76,3 +83,13 @@ def drive(farm: Any, name: str) -> list[contract.Trained]:
 
 
 bench.run("slime: generate_and_rm_group, train data", drive)
+
+parser = arguments.get_slime_extra_args_provider()(argparse.ArgumentParser(allow_abbrev=False))
+args, others = parser.parse_known_args(bench.recipe_words("slime/run.sh", sys.argv[1], "model", "train.jsonl", "verified.jsonl")[1:])
+if unknown := [word for word in others if word.startswith("--") and word not in MEGATRON]:
+    raise SystemExit(f"broken: slime's recipe: {unknown} are options of neither slime nor its scripts for Megatron-LM")
+for hook in (args.custom_generate_function_path, args.custom_reward_post_process_path, args.dynamic_sampling_filter_path):
+    load_function(hook)
+settings = yaml.safe_load(Path(args.custom_config_path).read_text())
+sizes = {"groups": args.rollout_batch_size, "samples": args.n_samples_per_prompt}
+bench.recipe("slime", {**sizes, "prompt": settings["swefarm_max_prompt"], "response": args.rollout_max_response_len})

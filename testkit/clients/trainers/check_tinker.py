@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 import types
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 import bench
@@ -86,3 +88,16 @@ def check_endpoint(test: Any) -> None:
 
 bench.run("tinker-cookbook: group rollout, advantages, Datums", drive, std=False)
 bench.finish("tinker-cookbook: its sampling client behind an endpoint", check_endpoint)
+
+recipe = bench.recipe_module("tinker/train.py")
+with drives.ScriptedFarm("none") as farm, tempfile.TemporaryDirectory() as folder:
+    rows = Path(folder, "rows.jsonl")
+    rows.write_text("".join(f"{json.dumps(row)}\n" for row in farm.rows))
+    strategy = recipe.strategy_of(drives.run_at(farm, "run-1"), CODE, "127.0.0.1")
+    config = recipe.config_of(strategy, [str(rows), str(rows)])
+    training, verified = asyncio.run(config.dataset_builder())
+    strategy.shim.close()
+    batch = training.get_batch(0)
+    if (config.effective_rollout_strategy(), len(verified.get_batch(0))) != (strategy, len(farm.rows)):
+        raise SystemExit("broken: Tinker's recipe plays with another strategy")
+    bench.recipe("Tinker", {"groups": len(batch), "samples": batch[0].n, "prompt": strategy.max_prompt, "response": strategy.max_response})

@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -103,3 +104,15 @@ def drive(farm: Any, name: str) -> list[contract.Trained]:
 
 reader = "GRPO and masks of prime-rl" if prime is not None else "branches of its traces"
 bench.run(f"verifiers: EnvServer, {reader}", drive, resumes=False, std=False)
+
+if prime is not None:
+    from prime_rl.configs.rl import RLConfig
+
+    config = RLConfig.model_validate(tomllib.loads((bench.RECIPES / "primerl" / "grpo.toml").read_text()))
+    (source,) = config.orchestrator.train.source
+    lengths = {"prompt": source.env.max_prompt, "response": source.env.max_response}
+    bench.recipe("prime-rl", {"groups": config.orchestrator.batch_size // source.group_size, "samples": source.group_size, **lengths})
+    if sum(lengths.values()) != config.orchestrator.seq_len:
+        raise SystemExit(f"broken: {lengths} of {config.orchestrator.seq_len} tokens")
+    for one in (*config.orchestrator.train.source, *config.orchestrator.eval.source):
+        run_of_process("verifiers", one.env.run, json.dumps(one.env.settings))

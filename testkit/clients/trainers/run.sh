@@ -19,7 +19,7 @@ bash setup.sh "$venv" || exit 1
 if [ -z "${SWEFARM_TEST_FARM:-}" ]; then
   examples=cpburnz__pathspec-0.10.2,r1chardj0n3s__parse-1.20.2
   node "$root/testkit/src/examples/build.ts" --ids "$examples" --for rootfs --host --out "$root/.swefarm/train" || exit 1
-  exec "$venv/bin/python" realfarm.py "$root/.swefarm/train/instances.jsonl" bash run.sh "$venv" "$slime" "$rllm" "$prime"
+  exec "$venv/bin/python" realfarm.py "$root/.swefarm/train/instances.jsonl" bash run.sh "$venv" ${slime:+"$slime"} ${rllm:+"$rllm"} ${prime:+"$prime"}
 fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
