@@ -54,6 +54,7 @@ test.each<[string, Part[], RegExp]>([
   ['a link out of the folder', [{ name: './l', type: 'symlink', linkname: '../x' }], /link to/],
   ['a link through another link', [{ name: './l', type: 'symlink', linkname: 'a/../../x' }], /link to/],
   ['a hard link to another place', [{ name: './l', type: 'link', linkname: '/etc/passwd' }], /is a link/],
+  ['a path of more than 1000 characters', [{ name: `./${'x'.repeat(1001)}` }], /too long/],
   ['a pipe', [{ name: './p', type: 'fifo' }], /is a fifo/],
   ['a device', [{ name: './p', type: 'character-device' }], /is a character-device/],
   ['a file without its folder', [{ name: './deep/file', content: 'x' }], /below a link or a file/],

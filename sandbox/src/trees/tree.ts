@@ -17,6 +17,9 @@ export type TreeLimits = { bytes: number; entries: number };
 const OWNER = 0o600;
 const KEPT = 0o755;
 const MOST_REFUSED = 20;
+const LONGEST_PATH = 1_000;
+/** Characters of a path and of a reason in `refused`. */
+const SHOWN = 200;
 const FILES: ReadonlySet<string> = new Set(['file', 'contiguous-file']);
 
 /**
@@ -62,6 +65,7 @@ class TreeBuilder {
   /** Returns an entry of the folder, or the reason why the entry is refused. */
   #below(path: string | null, type: string, { mode, linkname, content }: Found): TreeEntry | string {
     if (path === null || path === '') return 'leads out of the folder';
+    if (path.length > LONGEST_PATH) return 'has a path that is too long';
     if (!this.#isFree(path, type)) return 'is below a link or a file, or occurs twice';
     if (type === 'directory') return { path };
     if (FILES.has(type)) return { path, mode: modeOf(mode), content };
@@ -82,16 +86,13 @@ class TreeBuilder {
   }
 
   #refuse(name: string, why: string): void {
-    if (this.#refused.length < MOST_REFUSED) this.#refused.push(`${name} ${why}`.slice(0, 300));
+    if (this.#refused.length < MOST_REFUSED) this.#refused.push(`${name.slice(0, SHOWN)} ${why.slice(0, SHOWN)}`);
   }
 
-  /** Returns whether no other entry has the path, and all entries above are folders. */
+  /** Returns whether no other entry has the path, and the entry above is a folder. An archive of tar names each folder before its content. */
   #isFree(path: string, type: string): boolean {
-    for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) {
-      const above = path.slice(0, at);
-      // An archive of tar names each folder before its content.
-      if (!this.#isFolder(above)) return false;
-    }
+    const above = path.slice(0, Math.max(0, path.lastIndexOf('/')));
+    if (above !== '' && !this.#isFolder(above)) return false;
     return !this.#entries.has(path) || (type === 'directory' && this.#isFolder(path));
   }
 
