@@ -50,13 +50,14 @@ const SANDBOX: Rooms = {
   images: [],
   '': ['images'],
   engine: ['', 'images'],
+  registry: ['images'],
   listening: [''],
   namespaces: ['', 'images', 'listening'],
   // No runtime imports another.
   host: ['', 'listening', 'namespaces'],
   docker: ['', 'engine', 'images', 'listening', 'namespaces'],
-  rootfs: ['', 'engine', 'images', 'namespaces'],
-  apptainer: ['', 'images', 'namespaces'],
+  rootfs: ['', 'engine', 'images', 'namespaces', 'registry'],
+  apptainer: ['', 'images', 'namespaces', 'registry'],
 };
 
 const DATASETS: Rooms = {

@@ -301,13 +301,12 @@ describeUnless(noDistribution(), 'a registry without an engine', () => {
     expect(statSync(join(await fourth.treeOf(name), 'large')).size).toBe(Buffer.byteLength(noise));
   });
 
-  it.runIf(process.getuid?.() === 0)('a full disk is the fault of the node, and leaves nothing', async () => {
+  it('a full disk is the fault of the node, and leaves nothing', async ({ skip }) => {
+    if (process.getuid?.() !== 0) skip('only root can mount a small disk');
     const small = temporaryFolder('full');
     spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=9m', 'tmpfs', small]);
     try {
-      const name = await pushed([[{ name: 'zeros', content: '\0'.repeat(30 * MEGA) }]].slice(0, 0), {
-        layers: await compressed('\0'.repeat(30 * MEGA)),
-      });
+      const name = await pushed([], { layers: await compressed('\0'.repeat(30 * MEGA)) });
       const node = await aNode({ imagesDir: join(small, 'images') });
       await expect(node.treeOf(name)).rejects.toMatchObject({ failureClass: 'node_disk' });
       expect(readdirSync(join(node.store.root, 'images'))).toEqual([]);
