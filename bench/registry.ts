@@ -205,6 +205,8 @@ async function output(
 ): Promise<string> {
   const child = started(line, env);
   const ended = new Promise<number | null>((done) => child.once('close', done));
+  // A program that reads no input may end before the write.
+  child.stdin.on('error', () => undefined);
   child.stdin.end(input);
   const printed = await text(child.stdout);
   const code = await ended;
