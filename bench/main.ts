@@ -17,6 +17,7 @@ import { measureOrder, type OrderSize, printOrder } from './order.ts';
 import { measurePeers, printPeers } from './peers.ts';
 import { printMemory, printRollouts, printScale } from './print.ts';
 import { measureRecorder, printRecorder, type RecorderSize } from './recorder.ts';
+import { measureRegistry, printRegistry, type RegistrySize } from './registry.ts';
 import { measureRollouts, type RolloutsSize } from './rollouts.ts';
 import { measureScale, type ScaleSize } from './scale.ts';
 import { measureStart, printStart } from './start.ts';
@@ -25,7 +26,7 @@ import { importSubject, prepareSubject } from './subject.ts';
 const ROOT = resolve(import.meta.dirname, '..');
 const PARTS = [
   ...['rollouts', 'cost', 'start', 'memory', 'eval', 'scale', 'peers', 'branch', 'admission'],
-  ...['controller', 'recorder', 'order', 'client', 'harbor'],
+  ...['controller', 'recorder', 'order', 'client', 'harbor', 'registry'],
 ];
 
 const { values } = parseArgs({
@@ -102,6 +103,12 @@ const HARBOR: readonly HarborSize[] = quick
       { parallel: 8, attempts: 4 },
       { parallel: 16, attempts: 8 },
     ];
+const REGISTRY: readonly RegistrySize[] = quick
+  ? [{ images: 3, lower_mb: 60, middle_mb: 20, own_mb: 3 }]
+  : [
+      { images: 10, lower_mb: 200, middle_mb: 100, own_mb: 10 },
+      { images: 50, lower_mb: 900, middle_mb: 600, own_mb: 20 },
+    ];
 const EVAL = quick ? { each: 2, workers: 2 } : { each: Math.ceil(predictions / 4), workers: 4 };
 
 /** Maximum number of rollouts that this machine simulates. With a thousand nodes, a quarter of the slots is filled. */
@@ -171,6 +178,8 @@ await measured('recorder', () => measureRecorder({ ...RECORDER, reps: rounds }),
 await measured('order', () => measureOrder(ORDER), printOrder);
 await measured('client', () => measureClient(CLIENT, rounds), printClient);
 await measured('harbor', () => measureHarbor(HARBOR, reps ?? 1), printHarbor);
+    ];
+await measured('registry', () => measureRegistry(REGISTRY, rounds), printRegistry);
 
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');
 const file = resolve(values.json ?? join(ROOT, '.swefarm/bench', `${stamp}.json`));

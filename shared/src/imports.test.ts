@@ -47,7 +47,7 @@ const ONLY: Record<string, RegExp> = {
   ioredis: /^shared\/src\/redis\//,
   dockerode: /^sandbox\/src\//,
   openai: /^policy\/src\/endpoint\//,
-  undici: /^policy\/src\/endpoint\//,
+  undici: /^(policy\/src\/endpoint|sandbox\/src\/registry)\//,
 };
 
 type Source = { path: string; text: string; isTest: boolean; imports: string[] };

@@ -50,14 +50,15 @@ const SANDBOX: Rooms = {
   images: [],
   '': ['images'],
   engine: ['', 'images'],
+  registry: ['images'],
   listening: [''],
   trees: [''],
   namespaces: ['', 'images', 'listening'],
   // No runtime imports another.
   host: ['', 'listening', 'namespaces'],
   docker: ['', 'engine', 'images', 'listening', 'namespaces'],
-  rootfs: ['', 'engine', 'images', 'namespaces'],
-  apptainer: ['', 'images', 'namespaces'],
+  rootfs: ['', 'engine', 'images', 'namespaces', 'registry'],
+  apptainer: ['', 'images', 'namespaces', 'registry'],
 };
 
 const DATASETS: Rooms = {

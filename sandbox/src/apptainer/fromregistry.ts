@@ -2,8 +2,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newId, type WorkerConfig } from '@swefarm/shared';
-import { imageSettings } from '../engine/settings.ts';
-import { createFetch } from '../images/fetch.ts';
+import { createFetch, fetchSettings } from '../images/fetch.ts';
 import { openTemporaryFolder } from '../images/temporary.ts';
 import { writeLayout } from '../registry/layout.ts';
 import { registrySettings } from '../registry/settings.ts';
@@ -21,7 +20,7 @@ export async function openRegistryConversion(
   config: WorkerConfig,
   parent: string,
 ): Promise<RegistryConversion> {
-  const fetch = createFetch(imageSettings(config, 'docker'));
+  const fetch = createFetch(fetchSettings(config));
   await using opened = new AsyncDisposableStack();
   const { path } = opened.use(await openTemporaryFolder(parent));
   const options = { ...registrySettings(config), fetch, folder: join(path, 'blobs') };

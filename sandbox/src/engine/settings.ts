@@ -1,8 +1,7 @@
 /** Settings of a node's engines and of their images, from the worker's configuration. */
 import { join } from 'node:path';
 import type { WorkerConfig } from '@swefarm/shared';
-import { checkRegistryAuth } from '../images/credentials.ts';
-import { type FetchSettings, readMirrors } from '../images/fetch.ts';
+import { type FetchSettings, fetchSettings } from '../images/fetch.ts';
 
 export type Engine = 'docker' | 'podman';
 
@@ -16,11 +15,8 @@ export type ImageSettings = FetchSettings & {
 
 /** Throws UsageError for mirrors and credentials that cannot be read. */
 export function imageSettings(config: WorkerConfig, engine: Engine): ImageSettings {
-  checkRegistryAuth(config.registry_auth);
   return {
-    atOnce: config.image_pulls,
-    mirrors: readMirrors(config.image_mirrors),
-    registryAuth: config.registry_auth,
+    ...fetchSettings(config),
     pulledFile: join(config.images_dir, `brought-${engine}.json`),
     watermark: config.image_disk_watermark,
     pins: config.image_pins,

@@ -1,6 +1,13 @@
 /** Fetches images: few at a time, from mirrors first, and with backoff when a registry limits the rate. */
-import { createSemaphore, errorMessage, exponentialBackoff, sleep, UsageError } from '@swefarm/shared';
-import { type Credentials, credentialsFor } from './credentials.ts';
+import {
+  createSemaphore,
+  errorMessage,
+  exponentialBackoff,
+  sleep,
+  UsageError,
+  type WorkerConfig,
+} from '@swefarm/shared';
+import { type Credentials, checkRegistryAuth, credentialsFor } from './credentials.ts';
 import { fullName } from './names.ts';
 
 export type Mirror = { from: string; to: string };
@@ -14,6 +21,16 @@ export type FetchSettings = {
 type Pull<T> = (from: string, credentials: Credentials | null) => Promise<T>;
 /** Fetches an image. `pull` receives the name to request, and credentials. Throws the last error of `pull`. */
 export type Fetch = <T>(image: string, pull: Pull<T>) => Promise<T>;
+
+/** Returns the settings of pulls from the worker's configuration. Throws UsageError for mirrors and credentials that cannot be read. */
+export function fetchSettings(config: WorkerConfig): Required<FetchSettings> {
+  checkRegistryAuth(config.registry_auth);
+  return {
+    atOnce: config.image_pulls,
+    mirrors: readMirrors(config.image_mirrors),
+    registryAuth: config.registry_auth,
+  };
+}
 
 /** Parses `PREFIX=PREFIX`. Throws UsageError. */
 export function readMirrors(given: readonly string[]): Mirror[] {

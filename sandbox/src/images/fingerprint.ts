@@ -1,4 +1,5 @@
-import { run } from '../run.ts';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 
 /** Names, kinds, modes, owners and link targets of all entries, and sizes and times of files. */
 const SCRIPT = `set -o pipefail
@@ -10,7 +11,7 @@ find . -type f -printf '%P %m %U %G %s %T@\\0' -o -type l -printf '%P %y %U %G %
  * the time of the file.
  */
 export async function fingerprintOf(tree: string): Promise<string | null> {
-  return await run('/bin/bash', ['-c', SCRIPT], { cwd: tree }).then(
+  return await promisify(execFile)('/bin/bash', ['-c', SCRIPT], { cwd: tree }).then(
     ({ stdout }) => stdout.slice(0, 64),
     () => null,
   );

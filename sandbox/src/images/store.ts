@@ -101,24 +101,9 @@ export async function openImageStore(imagesDir: string) {
       return { count, bytes: records.reduce((sum, { size_bytes }) => sum + size_bytes, 0) };
     },
     /** Returns the removable images, without trees that take no space (the host's own tree). */
-    async list() {
-      const [records, names] = await Promise.all([recordsOf(root), namesOf(root)]);
-      const costly = records.filter(({ size_bytes }) => size_bytes > 0);
-      return await Promise.all(
-        costly.map(async ({ digest, size_bytes: bytes, shared = false, below }) => {
-          const used = await stat(join(folderOf(root, digest), 'used')).catch(() => null);
-          const usedAt = used?.mtimeMs ?? Date.now();
-          return { digest, names: names.get(digest) ?? [], bytes, usedAt, shared, below };
-        }),
-      );
-    },
+    list: () => listImages(root),
     /** Compares the metadata of an image's files with those of its unpacking. True for records of older versions. */
-    async isUnchanged(digest: string): Promise<boolean> {
-      const folder = folderOf(root, digest);
-      const record = await readJsonFile(join(folder, 'image.json'), ImageRecord);
-      if (!record?.fingerprint) return record !== null;
-      return (await fingerprintOf(join(folder, 'tree'))) === record.fingerprint;
-    },
+    isUnchanged: (digest: string): Promise<boolean> => isUnchanged(folderOf(root, digest)),
     touch: (digest: string): Promise<void> => stamp(folderOf(root, digest)),
     drop: (digest: string): Promise<void> => discard(root, folderOf(root, digest)),
   };
@@ -163,6 +148,24 @@ async function namesOf(root: string): Promise<Map<string, string[]>> {
     if (record) names.set(record.digest, [...(names.get(record.digest) ?? []), record.name]);
   }
   return names;
+}
+
+async function listImages(root: string) {
+  const [records, names] = await Promise.all([recordsOf(root), namesOf(root)]);
+  const costly = records.filter(({ size_bytes }) => size_bytes > 0);
+  return await Promise.all(
+    costly.map(async ({ digest, size_bytes: bytes, shared = false, below }) => {
+      const used = await stat(join(folderOf(root, digest), 'used')).catch(() => null);
+      const usedAt = used?.mtimeMs ?? Date.now();
+      return { digest, names: names.get(digest) ?? [], bytes, usedAt, shared, below };
+    }),
+  );
+}
+
+async function isUnchanged(folder: string): Promise<boolean> {
+  const record = await readJsonFile(join(folder, 'image.json'), ImageRecord);
+  if (!record?.fingerprint) return record !== null;
+  return (await fingerprintOf(join(folder, 'tree'))) === record.fingerprint;
 }
 
 async function unpackInto(root: string, unpack: Unpack): Promise<StoredImage> {

@@ -18,83 +18,88 @@ const MANIFEST_TYPES = [
 const MOST_DOCUMENT_BYTES = 16 * 1024 ** 2;
 const TRIES = 4;
 
-export type Repository = ReturnType<typeof openRepository>;
-
 /** `offset`: the first byte of `body`, which is 0 if the registry ignores ranges. */
 export type BlobPart = { offset: number; body: Readable };
 
-/** Opens the repository of a reference. All calls throw RegistryError, DigestError, errors of the connection, and the signal's reason. */
-export function openRepository(
-  connections: Connections,
-  { registry, repository }: Reference,
-  credentials: Credentials | null,
-  signal: AbortSignal,
-) {
-  let authorization: string | null = null;
+export type RepositoryOptions = {
+  connections: Connections;
+  reference: Pick<Reference, 'registry' | 'repository'>;
+  credentials: Credentials | null;
+  signal: AbortSignal;
+};
 
-  const ask = async (path: string, headers: Record<string, string>): Promise<Answer> => {
-    const origin = await connections.origin(registry, signal);
-    const url = `${origin}/v2/${repository}/${path}`;
-    const send = () =>
-      connections.send(
-        url,
-        { headers: { ...headers, ...(authorization === null ? {} : { authorization }) } },
-        signal,
+/** All methods throw RegistryError, DigestError, errors of the connection, and the signal's reason. */
+export class Repository {
+  readonly #options: RepositoryOptions;
+  #authorization: string | null = null;
+
+  constructor(options: RepositoryOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the bytes of a manifest or index, checked if `reference` is a digest. */
+  manifest(reference: string): Promise<Buffer> {
+    const digest = reference.startsWith('sha256:') ? reference : null;
+    return this.#document(`manifests/${reference}`, digest, { accept: MANIFEST_TYPES.join(', ') });
+  }
+
+  /** Returns the bytes of a small blob, checked. */
+  small(digest: string): Promise<Buffer> {
+    return this.#document(`blobs/${digest}`, digest, {});
+  }
+
+  /** Opens a blob from a byte on, without retries and without a check. */
+  async blob(digest: string, offset: number): Promise<BlobPart> {
+    const range = offset > 0 ? { range: `bytes=${offset}-` } : {};
+    const { statusCode, headers, body } = await this.#get(`blobs/${digest}`, range);
+    const [, start] = /^bytes (\d+)-/.exec(oneOf(headers['content-range']) ?? '') ?? [];
+    return { offset: statusCode === 206 ? Number(start ?? offset) : 0, body };
+  }
+
+  async #document(path: string, digest: string | null, headers: Record<string, string>): Promise<Buffer> {
+    const { reference, signal } = this.#options;
+    const read = async (): Promise<Buffer> => readDocument((await this.#get(path, headers)).body, path);
+    const pauseMs = exponentialBackoff(500, 5_000);
+    const bytes = await retry(read, { isPassing, tries: TRIES, pauseMs, signal });
+    const found = sha256(bytes);
+    if (digest !== null && found !== digest)
+      throw new DigestError(
+        `${path} of ${reference.repository} at ${reference.registry} has digest ${found}`,
       );
-    const answer = await send();
-    const challenge = oneOf(answer.headers['www-authenticate']);
-    if (answer.statusCode !== 401 || challenge === undefined) return answer;
-    // Tokens expire during long pulls, so each challenge is answered.
-    const found = await authorize(connections, challenge, { origin, repository, credentials }, signal);
-    if (found === null) return answer;
-    await answer.body.dump();
-    authorization = found;
-    return await send();
-  };
+    return bytes;
+  }
 
-  const require = async (path: string, headers: Record<string, string>): Promise<Answer> => {
-    const answer = await ask(path, headers);
+  async #get(path: string, headers: Record<string, string>): Promise<Answer> {
+    const { registry, repository } = this.#options.reference;
+    const answer = await this.#authorized(path, headers);
     if (answer.statusCode === 200 || answer.statusCode === 206) return answer;
     const text = await answer.body.text();
     const doing = `${path.replace('/', ' ')} of ${repository} at ${registry}`;
     throw answerError(doing, answer.statusCode, oneOf(answer.headers['retry-after']), text);
-  };
+  }
 
-  const document = async (
-    path: string,
-    digest: string | null,
-    accept: readonly string[],
-  ): Promise<Buffer> => {
-    const read = async (): Promise<Buffer> => {
-      const { body } = await require(path, accept.length > 0 ? { accept: accept.join(', ') } : {});
-      return await readDocument(body, path);
+  /** Answers each challenge, because tokens expire during long pulls. */
+  async #authorized(path: string, headers: Record<string, string>): Promise<Answer> {
+    const { connections, reference, credentials, signal } = this.#options;
+    const { registry, repository } = reference;
+    const origin = await connections.origin(registry, signal);
+    const send = (): Promise<Answer> => {
+      const authorization = this.#authorization === null ? {} : { authorization: this.#authorization };
+      return connections.send(
+        `${origin}/v2/${repository}/${path}`,
+        { headers: { ...headers, ...authorization } },
+        signal,
+      );
     };
-    const bytes = await retry(read, {
-      isPassing,
-      tries: TRIES,
-      pauseMs: exponentialBackoff(500, 5_000),
-      signal,
-    });
-    const found = sha256(bytes);
-    if (digest !== null && found !== digest)
-      throw new DigestError(`${path} of ${repository} at ${registry} has digest ${found}`);
-    return bytes;
-  };
-
-  return {
-    /** Returns the bytes of a manifest or index, checked if `reference` is a digest. */
-    manifest: (reference: string): Promise<Buffer> =>
-      document(`manifests/${reference}`, reference.startsWith('sha256:') ? reference : null, MANIFEST_TYPES),
-    /** Returns the bytes of a small blob, checked. */
-    small: (digest: string): Promise<Buffer> => document(`blobs/${digest}`, digest, []),
-    /** Opens a blob from a byte on, without retries and without a check. */
-    async blob(digest: string, offset: number): Promise<BlobPart> {
-      const headers = offset > 0 ? { range: `bytes=${offset}-` } : {};
-      const { statusCode, headers: answered, body } = await require(`blobs/${digest}`, headers);
-      const [, start] = /^bytes (\d+)-/.exec(oneOf(answered['content-range']) ?? '') ?? [];
-      return { offset: statusCode === 206 ? Number(start ?? offset) : 0, body };
-    },
-  };
+    const answer = await send();
+    const challenge = oneOf(answer.headers['www-authenticate']);
+    if (answer.statusCode !== 401 || challenge === undefined) return answer;
+    const found = await authorize(connections, challenge, { origin, repository, credentials }, signal);
+    if (found === null) return answer;
+    await answer.body.dump();
+    this.#authorization = found;
+    return await send();
+  }
 }
 
 async function readDocument(body: Readable, path: string): Promise<Buffer> {

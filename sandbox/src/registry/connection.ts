@@ -42,18 +42,9 @@ export function openConnections({ ca, plainHttp }: ConnectionSettings) {
   });
   const origins = new Map<string, Promise<string>>();
 
-  const findOrigin = async (registry: string, signal: AbortSignal): Promise<string> => {
-    if (plainHttp.includes(registry)) return `http://${registry}`;
-    if (!isLoopback(registry)) return `https://${registry}`;
-    try {
-      const { body } = await request(`https://${registry}/v2/`, { dispatcher, signal });
-      await body.dump();
-    } catch (error) {
-      // A registry of this machine that does not speak TLS.
-      if (/^(EPROTO|ERR_SSL_.*|UND_ERR_SOCKET|ECONNRESET)$/.test(codeOf(error))) return `http://${registry}`;
-      throw error;
-    }
-    return `https://${registry}`;
+  const reach = async (url: string, signal: AbortSignal): Promise<void> => {
+    const { body } = await request(url, { dispatcher, signal });
+    await body.dump();
   };
 
   return {
@@ -61,7 +52,9 @@ export function openConnections({ ca, plainHttp }: ConnectionSettings) {
     origin(registry: string, signal: AbortSignal): Promise<string> {
       const known = origins.get(registry);
       if (known) return known;
-      const found = findOrigin(registry, signal);
+      const found = plainHttp.includes(registry)
+        ? Promise.resolve(`http://${registry}`)
+        : findOrigin(registry, (url) => reach(url, signal));
       origins.set(registry, found);
       found.catch(() => origins.delete(registry));
       return found;
@@ -79,15 +72,11 @@ export function openConnections({ ca, plainHttp }: ConnectionSettings) {
           ...(body === undefined ? {} : { body }),
         };
         const answer = await request(at, options);
-        const { location } = answer.headers;
-        if (![301, 302, 303, 307, 308].includes(answer.statusCode) || typeof location !== 'string')
-          return answer;
+        const next = targetOf(answer, at);
+        if (next === null) return answer;
         await answer.body.dump();
         if (redirects === MOST_REDIRECTS)
           throw new Error(`${url} redirects more than ${MOST_REDIRECTS} times`);
-        const next = new URL(location, at);
-        if (at.protocol === 'https:' && next.protocol !== 'https:')
-          throw new Error(`${at.origin} redirects to ${next.origin}, which has no TLS`);
         if (next.origin !== at.origin)
           sent = Object.fromEntries(Object.entries(sent).filter(([name]) => name !== 'authorization'));
         at = next;
@@ -95,6 +84,29 @@ export function openConnections({ ca, plainHttp }: ConnectionSettings) {
     },
     [Symbol.asyncDispose]: () => dispatcher.destroy(),
   };
+}
+
+/** @param reach sends a request, and throws if there is no connection */
+async function findOrigin(registry: string, reach: (url: string) => Promise<void>): Promise<string> {
+  const secure = `https://${registry}`;
+  if (!isLoopback(registry)) return secure;
+  try {
+    await reach(`${secure}/v2/`);
+  } catch (error) {
+    // A registry of this machine that does not speak TLS.
+    if (/^(EPROTO|ERR_SSL_.*|UND_ERR_SOCKET|ECONNRESET)$/.test(codeOf(error))) return `http://${registry}`;
+    throw error;
+  }
+  return secure;
+}
+
+/** Returns the target of a redirect; null for other answers. Throws for a redirect that leaves TLS. */
+function targetOf({ statusCode, headers: { location } }: Answer, from: URL): URL | null {
+  if (![301, 302, 303, 307, 308].includes(statusCode) || typeof location !== 'string') return null;
+  const next = new URL(location, from);
+  if (from.protocol === 'https:' && next.protocol !== 'https:')
+    throw new Error(`${from.origin} redirects to ${next.origin}, which has no TLS`);
+  return next;
 }
 
 function readAuthority(path: string): string {

@@ -5,7 +5,7 @@ import { BUILT_IMAGES, createSemaphore, RolloutFailure } from '@swefarm/shared';
 import { type EvictionLimits, evictImages, usedShareOf } from '../images/evict.ts';
 import type { Fetch } from '../images/fetch.ts';
 import { type BlobStore, openBlobStore } from './blobs.ts';
-import { openRepository } from './client.ts';
+import { Repository } from './client.ts';
 import { type Connections, openConnections } from './connection.ts';
 import { pullFailure } from './errors.ts';
 import { parseReference } from './reference.ts';
@@ -65,7 +65,7 @@ export class RegistrySource implements AsyncDisposable {
       return await this.#options.fetch(image, async (from, credentials) => {
         const signal = AbortSignal.timeout(PULL_TIMEOUT_MS);
         const reference = parseReference(from);
-        const repository = openRepository(connections, reference, credentials, signal);
+        const repository = new Repository({ connections, reference, credentials, signal });
         const remote = await readRemoteImage(repository, reference);
         const fetched = (one: RemoteLayer): Promise<string> =>
           this.#slots.run(() => blobs.ensure(one, (at) => repository.blob(one.digest, at), signal));

@@ -2,9 +2,10 @@
  * Images of a real registry without an engine, through a proxy with faults: an image is complete and checked, or absent. Interrupted
  * blobs are resumed, and images share what they have in common.
  */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { newId } from '@swefarm/shared';
@@ -25,7 +26,9 @@ import { RootImages } from '../../src/rootfs/images.ts';
 import { type LayerEntry, layerOf } from '../images/layer.ts';
 import { describeUnless, errorOf, NEVER } from '../subject.ts';
 
+const CHILD = new URL('./killed.child.ts', import.meta.url).pathname;
 const MEGA = 1024 ** 2;
+const sum = (counts: readonly number[]): number => counts.reduce((total, one) => total + one, 0);
 const noise = randomBytes(2 * MEGA).toString('latin1');
 
 /** One node: its store of images, and what a worker on it does. */
@@ -181,6 +184,29 @@ describeUnless(noDistribution(), 'a registry without an engine', () => {
     await other[Symbol.asyncDispose]();
   });
 
+  it('the blob of a killed process is continued by the next process', async () => {
+    const name = await large();
+    const imagesDir = temporaryFolder('killed');
+    proxy.fault({ of: 'blobs', delayMs: 400 }, 9);
+    const child = spawn(process.execPath, [CHILD, imagesDir, name], {
+      stdio: ['ignore', 'inherit', 'inherit'],
+    });
+    const node = await aNode({ imagesDir });
+    const partial = join(node.store.root, 'blobs/partial');
+    const bytes = (): number =>
+      existsSync(partial) ? sum(readdirSync(partial).map((file) => statSync(join(partial, file)).size)) : 0;
+    await expect.poll(bytes, { timeout: 120_000, interval: 50 }).toBeGreaterThan(200_000);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    const found = bytes();
+    const other = await startRegistryProxy(real.address);
+    const next = await aNode({ imagesDir, mirrors: [`${proxy.address}/=${other.address}/`] });
+    expect(statSync(join(await next.treeOf(name), 'large')).size).toBe(Buffer.byteLength(noise));
+    expect(other.requests.some((line) => line.includes('bytes='))).toBe(true);
+    expect(other.bytes).toBeLessThan(Buffer.byteLength(noise) + 20_000 - found);
+    await other[Symbol.asyncDispose]();
+  });
+
   it.each(['blobs', 'manifests'] as const)('content of %s with another digest is no image', async (of) => {
     const repository = `t/${newId().toLowerCase()}`;
     const digest = await pushImage({
@@ -301,13 +327,12 @@ describeUnless(noDistribution(), 'a registry without an engine', () => {
     expect(statSync(join(await fourth.treeOf(name), 'large')).size).toBe(Buffer.byteLength(noise));
   });
 
-  it.runIf(process.getuid?.() === 0)('a full disk is the fault of the node, and leaves nothing', async () => {
+  it('a full disk is the fault of the node, and leaves nothing', async ({ skip }) => {
+    if (process.getuid?.() !== 0) skip('only root can mount a small disk');
     const small = temporaryFolder('full');
     spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=9m', 'tmpfs', small]);
     try {
-      const name = await pushed([[{ name: 'zeros', content: '\0'.repeat(30 * MEGA) }]].slice(0, 0), {
-        layers: await compressed('\0'.repeat(30 * MEGA)),
-      });
+      const name = await pushed([], { layers: await compressed('\0'.repeat(30 * MEGA)) });
       const node = await aNode({ imagesDir: join(small, 'images') });
       await expect(node.treeOf(name)).rejects.toMatchObject({ failureClass: 'node_disk' });
       expect(readdirSync(join(node.store.root, 'images'))).toEqual([]);
