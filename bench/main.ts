@@ -178,7 +178,6 @@ await measured('recorder', () => measureRecorder({ ...RECORDER, reps: rounds }),
 await measured('order', () => measureOrder(ORDER), printOrder);
 await measured('client', () => measureClient(CLIENT, rounds), printClient);
 await measured('harbor', () => measureHarbor(HARBOR, reps ?? 1), printHarbor);
-    ];
 await measured('registry', () => measureRegistry(REGISTRY, rounds), printRegistry);
 
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');
