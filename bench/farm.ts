@@ -137,7 +137,7 @@ export async function runBatch(
   return await runSubmission(worker, { record, instances: [instance] }, count);
 }
 
-/** As {@link runBatch}, for a run of `count` rollouts that the caller made. */
+/** Does the same as {@link runBatch} for a run of `count` rollouts that the caller made. */
 export async function runSubmission(
   { farm }: BenchWorker,
   submission: Submission,

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { until } from '@swefarm/testkit';
 import type { News, NodesConfig, Order } from './nodes.ts';
 
-/** With more nodes, one event loop would be too slow for all of them. */
+/** With more nodes, one event loop would be too slow. */
 const NODES_PER_PROCESS = 150;
 export const PATIENCE = { withinMs: 600_000 };
 const PROGRAM = fileURLToPath(new URL('./nodes.ts', import.meta.url));

@@ -35,7 +35,7 @@ export type MemoryPart = MemorySize & {
 type Sample = {
   second: number;
   rss_mib: number;
-  /** V8's heap, and the buffers outside of it. */
+  /** V8's heap, and buffers outside of the heap. */
   heap_mib: number;
   external_mib: number;
   active: number;

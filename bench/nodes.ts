@@ -28,7 +28,7 @@ export type News = { up: number; started: string[]; ended: string[]; pulled: str
 /** A pull of half a minute, compressed by the same factor as the durations. */
 const PULL_MS = 500;
 const NEWS_MS = 50;
-/** How many nodes connect at the same time. */
+/** Number of nodes that connect at the same time. */
 const AT_ONCE = 10;
 
 type Waiting = { id: string; turns: number; publish(trajectory: Trajectory): void; end(): void };

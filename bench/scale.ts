@@ -30,7 +30,7 @@ export type ScaleSize = {
   compress: number;
   /** Number of concurrent rollouts at the end: one per slot, or as many as this machine can simulate. */
   fill: number;
-  /** How long the idle farm and the full one are watched. */
+  /** Seconds of the measurement of the idle farm and of the full farm. */
   watch_seconds: number;
 };
 

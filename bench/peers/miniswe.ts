@@ -11,7 +11,7 @@ const INSTALLS = [`mini-swe-agent[full]==${VERSION}`, 'mcp'];
 
 type Batch = { rows: readonly Row[]; parallel: number; at: string };
 
-/** Returns two peers: the batch command alone, and with the evaluation. Times include the start of each command. */
+/** Returns two peers: the batch command without and with the evaluation. Times include the start of each command. */
 export async function openMiniSweAgent(scene: Scene) {
   const venv = await ensureVenv(`mini-swe-agent-${VERSION}`, INSTALLS);
   const python = await ensureHarnesses();

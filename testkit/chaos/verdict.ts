@@ -33,7 +33,7 @@ export type Evidence = {
   lines: readonly Seen[];
   calls: readonly Call[];
   struck: ReadonlySet<FaultKind>;
-  /** Descriptions of what the farm left behind. */
+  /** Descriptions of the leftovers of the farm. */
   leftovers: readonly string[];
 };
 

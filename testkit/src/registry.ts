@@ -9,7 +9,7 @@ export type TestRegistry = AsyncDisposable & {
   readonly address: string;
   /** Requests for manifests by tag or digest, including failed ones. */
   readonly manifests: number;
-  /** Makes the next `times` requests fail: for a manifest (`limited`: 429 with Retry-After 1) or for a blob (`cut`: half of it). */
+  /** Makes the next `times` requests fail: for a manifest (`limited`: 429 with Retry-After 1) or for a blob (`cut`: the first half). */
   fault(kind: RegistryFault, times: number): void;
   /** Adds an image of one layer (an uncompressed tar), which is pulled as `address/name:latest`. */
   add(name: string, layer: Buffer): void;

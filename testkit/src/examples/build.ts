@@ -32,7 +32,7 @@ const ROOT = resolve(import.meta.dirname, '../../..');
 export type BuildOptions = {
   /** All examples when absent. */
   ids?: readonly string[];
-  /** Where the JSONL files go; `.swefarm/examples` of the repository when absent. */
+  /** Folder of the JSONL files; absent: `.swefarm/examples` of the repository. */
   out?: string;
   /** Docker when an engine answers and a Debian tree can be made, else rootfs, when absent. */
   for?: 'docker' | 'rootfs' | 'both';

@@ -218,7 +218,7 @@ const AS_GO = `python3 run.py tests/test_calc.py |
 `;
 
 const multi: Maker = async (tree, image) => {
-  // Of a project that upstream's package has a parser for.
+  // The package of upstream has a parser for this project.
   const made = await repository(join(tree, 'home/cli'));
   await writeTree(tree, {
     'home/fix.patch': made.patch,
@@ -260,11 +260,11 @@ const MAKERS: Readonly<Record<string, Maker>> = {
 
 export const FAMILY_NAMES = Object.keys(MAKERS);
 
-/** How trees become images. */
+/** Makes images from trees. */
 export type ImageMaker = {
   /** The image's name, before the tree is filled. */
   nameOf(family: string, tree: string): string;
-  /** Called when the tree is whole. */
+  /** Called when the tree is complete. */
   make(name: string, tree: string): Promise<void>;
 };
 

@@ -8,7 +8,7 @@ type Files = Readonly<Record<string, string>>;
 export type Breakage = 'compile error' | 'import error' | 'endless loop';
 
 export type Language = {
-  /** Where Debian installs the compiler. */
+  /** Path at which Debian installs the compiler. */
   program: string;
   files: Files;
   gold: Files;

@@ -18,7 +18,7 @@ export type EnsureDockerOptions = {
   stateDir?: string;
   /** Folder of images and containers; the engine's default when absent. */
   dataRoot?: string;
-  /** More flags of dockerd, for example those that keep it apart from the machine's own engine. */
+  /** More flags of dockerd, for example flags that isolate this engine from the engine of the machine. */
   flags?: readonly string[];
   /** Uses a network namespace of its own, because an engine that is configured without a bridge removes the machine's `docker0`. */
   apart?: boolean;

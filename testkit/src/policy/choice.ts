@@ -11,7 +11,7 @@ export type Asked = {
   firstUser: string;
   /** Number of assistant messages in the request, which is the number of this turn, from 0. */
   turn: number;
-  /** Content of the first of them, for requests without the header. */
+  /** Content of the first assistant message, for requests without the header. */
   firstAssistant: string | null;
   lastMessage: string;
   /** All messages before the first answer. */

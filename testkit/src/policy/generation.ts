@@ -51,14 +51,14 @@ const logProbsOf = (ids: Int32Array, seed: number): string[] =>
 export const generationSeed = (rollout: string, turn: number, seed: number): number =>
   hash32(`${rollout}#${turn}`, seed);
 
-/** The rest of a generation whose first tokens are already in the prompt; null when the prompt has other tokens. */
+/** Returns the rest of a generation whose first tokens are already in the prompt; null when the prompt has other tokens. */
 export function restOf(whole: Generation, begun: Int32Array, tokenizer: Tokenizer): Generation | null {
   if (begun.length === 0) return whole;
   if (begun.some((id, at) => whole.tokens.ids[at] !== id)) return null;
   return sliced(whole, begun.length, whole.tokens.ids.length, whole.text.finish, tokenizer);
 }
 
-/** The first half of a generation, as from an engine that is paused for new weights. */
+/** Returns the first half of a generation, as an engine does that is paused for new weights. */
 export function brokenOff(whole: Generation, tokenizer: Tokenizer): Generation {
   return sliced(whole, 0, whole.tokens.ids.length >> 1, 'abort', tokenizer);
 }

@@ -74,11 +74,11 @@ export const Conversation = z
     instance: z.string().optional(),
     /** Each is a list of turns; the rollout's index in its group selects one, in rotation. */
     variants: z.array(z.array(Turn).min(1)).min(1),
-    /** How many rollouts in a rotation get each variant; 1 each when absent. */
+    /** Number of rollouts in a rotation for each variant; absent: 1 each. */
     weights: z.array(z.number().int().nonnegative()).optional(),
-    /** What follows the last turn: repetitions of the last turn, or the turns from the start. */
+    /** Turns after the last turn: repetitions of the last turn, or the turns from the start. */
     after: z.enum(['repeat_last', 'restart']).default('repeat_last'),
-    /** What numbers the turns: the answers in the request, or the earlier requests of the rollout to this conversation. */
+    /** Source of the number of a turn: the answers in the request, or the earlier requests of the rollout to this conversation. */
     number: z.enum(['answers', 'requests']).default('answers'),
   })
   .superRefine((conversation, context) => {

@@ -44,12 +44,12 @@ export type ScriptedPolicyOptions = {
   /** Replaces the script's delay. */
   delay?: Partial<Delay>;
   faults?: readonly FaultRuleInput[];
-  /** Where thinking goes: into the text (default) or into `reasoning_content`. */
+  /** Field of the thinking: the text (default) or `reasoning_content`. */
   reasoning?: 'content' | 'field';
   /** Callers must send it as a bearer token. */
   apiKey?: string;
   seed?: number;
-  /** False: requests with pictures are refused, as vLLM does for a model that reads text alone. */
+  /** False: refuses requests with pictures, as vLLM does for a model without image input. */
   pictures?: boolean;
   /** Sent with every answer as x-policy-version; no header when absent. */
   version?: string;

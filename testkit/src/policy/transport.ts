@@ -106,7 +106,7 @@ export async function sendAnswer(
   response.end();
 }
 
-/** Streams events. A cut stream ends after half of them. Calls `onEvent` after each event. */
+/** Streams events. A cut stream ends after half of the events. Calls `onEvent` after each event. */
 export async function sendEvents(
   response: ServerResponse,
   events: Iterable<string>,

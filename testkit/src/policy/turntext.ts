@@ -19,7 +19,7 @@ export type TurnText = {
 };
 
 export type TurnStyle = Pick<Script, 'fence' | 'sentinel'> & {
-  /** `field`: thinking goes to reasoning_content, as behind a reasoning parser. */
+  /** `field`: thinking is in reasoning_content, as with a reasoning parser. */
   reasoning: 'content' | 'field';
   /** The agent reads keystrokes in JSON from texts. */
   keystrokes?: boolean;

@@ -16,7 +16,7 @@ import { madeTrajectory } from './trajectory.ts';
 export type MadeRunOptions = {
   instances: number;
   groupSize: number;
-  /** How many of the rollouts, in order, have a result. */
+  /** Number of rollouts, in order, that have a result. */
   committed?: number;
   /** Turns of each trajectory; artifacts are written for the first `artifacts` rollouts. */
   turns?: number;

@@ -34,7 +34,7 @@ export const BUDGETS: Budgets = {
 
 export type Group =
   | { end: 'committed'; samples: Sample[] }
-  /** The prompt was dropped within `max_skipped_prompts`, and none of it is trained on. */
+  /** The prompt was dropped within `max_skipped_prompts`, and none of its samples is trained on. */
   | { end: 'skipped' }
   /** The error that ends the training. */
   | { end: 'raised'; what: string };
@@ -125,7 +125,7 @@ async function groupOf(
   return rows.flatMap(({ _rowidx }) => samples.get(_rowidx) ?? []);
 }
 
-/** A batch of the asynchronous collector: complete groups are stored; after a failure all other groups are sent again, whole. */
+/** A batch of the asynchronous collector: complete groups are stored; after a failure all rows of the other groups are sent again. */
 export async function asyncCollector(
   prompts: readonly Row[],
   generations: number,

@@ -38,14 +38,14 @@ test('a stored rollout is continued by branches and opened by a shell', async ()
   expect(policy.stats().answered).toBe(answered + 2 * 8);
   const file = join(scene.folder, `${run_id}.jsonl`);
   expect(await scene.done`show ${`${file}#${EXAMPLE_ID}.0`} --full`).toContain('behind turn 12');
-  // Each branch trains the answers behind the shared turns only.
+  // Each branch trains only the answers after the shared turns.
   const exported = join(scene.folder, 'sft.jsonl');
   await scene.done`export ${file} --format sft-messages --out ${exported}`;
   for (const { messages } of await readLines<Exported>(exported)) {
     const answers = messages.filter(({ role }) => role === 'assistant');
     expect(answers.map(({ weight = 1 }) => weight)).toEqual([...Array(12).fill(0), ...Array(8).fill(1)]);
   }
-  // An export of both files names each branch's parent, and the mean reward behind the parent's turn.
+  // An export of both files names the parent of each branch, and the mean reward of the branches of a turn.
   const whole = join(scene.folder, 'whole.jsonl');
   await scene.done`export ${join(scene.folder, `${run}.jsonl`)} ${file} --format sft-messages --out ${whole}`;
   const [parent, ...others] = await readLines<Exported>(whole);

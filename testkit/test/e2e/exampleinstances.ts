@@ -11,7 +11,7 @@ export type ExampleInstance = {
   id: string;
   row: Record<string, unknown>;
   patch: string;
-  /** What the agent must not find: a line of the fix, a test of the fix, and the commit of the fix. */
+  /** Texts that the agent must not find: a line of the fix, a test of the fix, and the commit of the fix. */
   answers: string[];
 };
 

@@ -55,7 +55,7 @@ const longText = (tokens: number, number: number): string =>
 const SUMMARY =
   '<summary>The parser was read completely, and its search for fields has to be mended; its tests ran.</summary>';
 
-/** How each agent asks for a summary, its window of tokens, and how many tokens of an answer fill it in a few turns. */
+/** For each agent: its request for a summary, its window in tokens, and tokens of an answer that fill the window in a few turns. */
 const CONDENSING: Record<string, { asks: string; window: number; tokens: number; option: object }> = {
   'claude-code': {
     ...{ asks: 'Your task is to create a detailed summary', window: 64_000 },

@@ -27,7 +27,7 @@ export type PlayedRun = {
   policy: ScriptedPolicy;
   /** The policy's own count of this rollout. */
   seen: ReturnType<ScriptedPolicy['stats']>['rollouts'][string] | undefined;
-  /** What the policy sampled, in order. */
+  /** Answers that the policy sampled, in order. */
   sent: string[];
 };
 

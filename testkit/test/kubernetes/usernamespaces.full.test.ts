@@ -51,7 +51,7 @@ async function processesOf(first: number): Promise<string[]> {
   return all.flat();
 }
 
-/** Uninstalls a release. Fails unless no process, mount or file of it is left on the node. */
+/** Uninstalls a release. Fails unless no process, mount or file of the release is left on the node. */
 async function uninstall(name: string, first: number): Promise<void> {
   await cluster.helm('uninstall', name, '--wait', '--timeout', '120s');
   await until(async () => (await cluster.kubectl('get', 'pods', '-o', 'name')) === '', {
