@@ -114,6 +114,8 @@ fi
 
 step 'the Python package: wheel, mypy, pyright, ruff, Python 3.10 to 3.13' bash producer/python/check.sh "$venvs/python-tools"
 
+step 'a release: published to private registries, installed from them up to the first reward' bash testkit/release/install.sh
+
 gym() { # the released collector of NeMo Gym against `swefarm serve`
   bash testkit/clients/gym/setup.sh "$venvs/gym-0.7.0" && node testkit/clients/gym/run.ts --venv "$venvs/gym-0.7.0" --runtime docker
 }

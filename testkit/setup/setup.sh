@@ -58,6 +58,8 @@ golang     | /usr/lib/go/bin/go version               | golang-go
 golang     | find /usr/share/gocode/src/github.com/go-chi -name url_format_test.go \| grep . | golang-github-go-chi-chi-dev
 compilers  | /usr/bin/cargo --version                 | cargo
 compilers  | /usr/bin/javac -version                  | default-jdk-headless
+release    | docker compose version \|\| docker-compose version | docker-compose
+release    | openssl version                          | openssl
 shellcheck | shellcheck --version                     | shellcheck
 page       | test -s gateway/page/dist/index.html && echo built | run flock gateway/page/dist.lock node gateway/page/build.ts --if-needed
 fresh      | debootstrap --version                    | debootstrap
