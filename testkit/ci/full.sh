@@ -116,6 +116,7 @@ step 'the Python package: wheel, mypy, pyright, ruff, Python 3.10 to 3.13' bash 
 
 site() { bash site/site.sh && bash site/site.sh check; }
 step 'the documentation site: its links, and its accessibility by Lighthouse' site
+step 'a release: published to private registries, installed from them up to the first reward' bash testkit/release/install.sh
 
 gym() { # the released collector of NeMo Gym against `swefarm serve`
   bash testkit/clients/gym/setup.sh "$venvs/gym-0.7.0" && node testkit/clients/gym/run.ts --venv "$venvs/gym-0.7.0" --runtime docker

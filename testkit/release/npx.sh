@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$root"
 major=$1 bare=$work/bare-$1
 . testkit/ci/fresh/base.sh
+rm -rf --one-file-system "$bare"
 mkdir -p "$bare"
 container=$(docker create "$base" true)
 docker export "$container" | tar -x -C "$bare" --exclude='dev/*'
@@ -44,6 +45,10 @@ unshare --mount --pid --ipc --fork --kill-child -- bash -c '
   # The rows name folders of images in the cache of the examples.
   mount --bind "$work/dataset" "$bare$work/dataset"
   mount --bind "$root/.swefarm" "$bare$root/.swefarm"
-  exec chroot "$bare" env -i "$@" bash /home/work/first.sh
+  # Sandboxes change their root, which the kernel refuses in a chroot.
+  cd "$bare"
+  mkdir .outside
+  pivot_root . .outside
+  exec chroot . /bin/bash -c "umount -l /.outside && exec env -i \"\$@\" bash /home/work/first.sh" bash "$@"
 ' bash "$bare" "$work" "$root" "${variables[@]}"
 rm -rf --one-file-system "$bare"

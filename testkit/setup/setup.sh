@@ -62,6 +62,8 @@ shells     | zsh --version                            | zsh
 shells     | fish --version                           | fish
 shells     | man --version                            | man-db
 shells     | type -P mandoc                          | mandoc
+release    | docker compose version \|\| docker-compose version | docker-compose
+release    | openssl version                          | openssl
 shellcheck | shellcheck --version                     | shellcheck
 page       | test -s gateway/page/dist/index.html && echo built | run flock gateway/page/dist.lock node gateway/page/build.ts --if-needed
 fresh      | debootstrap --version                    | debootstrap
