@@ -38,14 +38,7 @@ function readTask(read: FieldReader, context: RowContext): InstanceDraft {
   const instruction = textOf(files['instruction.md']);
   const testScript = files[TESTS];
   if (toml === null) return NOTHING;
-  for (const { key, reason } of unprovidedIn(toml))
-    read.refuse(`tasks with ${reason}`, key, `a task without ${reason}`, `a task with ${reason}`);
-  const compose = Object.keys(files).find((name) => {
-    const [, folder] = COMPOSE.exec(name) ?? [];
-    return folder === 'environment' || (folder === 'tests' && isSeparate(toml));
-  });
-  if (compose !== undefined)
-    read.refuse('tasks with a Compose file', compose, 'a task of one container', 'a Compose file');
+  refuseUnprovided(read, toml, files);
   if (read.problems.length > 0) return NOTHING;
   if (instruction === null) read.complain('instruction.md', 'a text', undefined, 'add the file');
   if (!testScript && !bringsTests(toml, files)) read.complain(TESTS, 'a script', undefined, 'add the file');
@@ -87,6 +80,18 @@ function readTask(read: FieldReader, context: RowContext): InstanceDraft {
       ...(context.rewardKey === undefined ? {} : { reward_key: context.rewardKey }),
     } satisfies HarborDraft,
   };
+}
+
+/** Refuses a task that requests a feature that the farm does not provide. */
+function refuseUnprovided(read: FieldReader, toml: TaskToml, files: TaskFiles): void {
+  for (const { key, reason } of unprovidedIn(toml))
+    read.refuse(`tasks with ${reason}`, key, `a task without ${reason}`, `a task with ${reason}`);
+  const compose = Object.keys(files).find((name) => {
+    const [, folder] = COMPOSE.exec(name) ?? [];
+    return folder === 'environment' || (folder === 'tests' && isSeparate(toml));
+  });
+  if (compose !== undefined)
+    read.refuse('tasks with a Compose file', compose, 'a task of one container', 'a Compose file');
 }
 
 type HarborDraft = NonNullable<InstanceDraft['harbor']>;

@@ -13,9 +13,9 @@ export type Tree = { folder: boolean; entries: TreeEntry[]; refused: string[] };
 /** Maximum of a tree: bytes of all files together, and number of entries. */
 export type TreeLimits = { bytes: number; entries: number };
 
-/** Owner and permissions that files keep: never setuid, and never writable by others than the owner. */
+/** Permissions that files always have, and permissions that files may have: never setuid, and never writable by others than the owner. */
 const OWNER = 0o600;
-const KEPT = 0o755;
+const PERMISSIONS = 0o755;
 const MOST_REFUSED = 20;
 const LONGEST_PATH = 1_000;
 /** Characters of a path and of a reason in `refused`. */
@@ -86,7 +86,8 @@ class TreeBuilder {
   }
 
   #refuse(name: string, why: string): void {
-    if (this.#refused.length < MOST_REFUSED) this.#refused.push(`${name.slice(0, SHOWN)} ${why.slice(0, SHOWN)}`);
+    if (this.#refused.length < MOST_REFUSED)
+      this.#refused.push(`${name.slice(0, SHOWN)} ${why.slice(0, SHOWN)}`);
   }
 
   /** Returns whether no other entry has the path, and the entry above is a folder. An archive of tar names each folder before its content. */
@@ -113,7 +114,7 @@ function fileOf(type: string, { mode, content }: Found, isFirst: boolean): TreeE
   return FILES.has(type) ? { path: '', mode: modeOf(mode), content } : `is a ${type}`;
 }
 
-const modeOf = (mode: number): number => (mode & KEPT) | OWNER;
+const modeOf = (mode: number): number => (mode & PERMISSIONS) | OWNER;
 
 /** Returns the path without `.` and slashes at its ends, or null if the path leads out of the folder. */
 function relativePath(name: string): string | null {
