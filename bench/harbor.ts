@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { type Dataset, readDataset } from '@swefarm/datasets';
 import { newRunRecord } from '@swefarm/runs';
 import { type RuntimeName, sleep } from '@swefarm/shared';
-import { makeBase, OWN } from '../testkit/harbor/compare.ts';
+import { makeHarborBase } from '@swefarm/testkit';
 import { type EngineAccount, openEngineAccount, processTimes, samplePeakMemory } from './account.ts';
 import { type BenchWorker, openEnvironment, runSubmission, startWorker } from './farm.ts';
 import { type Harbor, type JobGiven, openHarbor } from './harbor/program.ts';
@@ -14,6 +14,7 @@ import { median, rounded, sum } from './statistics.ts';
 
 /** Tasks of testkit/harbor whose trials have rewards and take no longer than their programs need. */
 const TASKS = ['count-lines', 'keys-of-2025', 'prebuilt', 'two-files', 'users'];
+const OWN = resolve(import.meta.dirname, '../testkit/harbor');
 const AGENTS = { oracle: 'golden', nop: 'noop' } as const;
 type AgentName = keyof typeof AGENTS;
 /** Harbor removes containers within a trial, and the worker after the commit. This CPU is part of the rollout. */
@@ -80,12 +81,12 @@ export async function measureHarbor(sizes: readonly HarborSize[], reps: number):
 
 async function openSetting(folder: string): Promise<Omit<Setting, 'engine'>> {
   const tasks = join(folder, 'tasks');
-  for (const name of TASKS) await cp(join(OWN.tasks, name), join(tasks, name), { recursive: true });
-  await makeBase();
+  for (const name of TASKS) await cp(join(OWN, 'tasks', name), join(tasks, name), { recursive: true });
+  await makeHarborBase();
   const harbor = await openHarbor(resolve(folder));
   // The first trial of each task fills the build cache of the engine.
   await harbor.run({ tasks, agent: 'nop', attempts: 1, parallel: 1, stopAtOnce: true });
-  const { outcomes } = JSON.parse(await readFile(OWN.expected, 'utf8'));
+  const { outcomes } = JSON.parse(await readFile(join(OWN, 'expected.json'), 'utf8'));
   return { harbor, tasks, dataset: await readDataset(tasks), expected: outcomes };
 }
 

@@ -4,20 +4,16 @@
  *
  *   node testkit/harbor/compare.ts [--tasks DIR] [--expected FILE] [--runtime docker]
  */
-import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { importTree, minimalImage, readLines, runCommand } from '../src/index.ts';
+import { makeHarborBase, readLines, runCommand } from '../src/index.ts';
 
-/** Base image of our own tasks. */
-const BASE = 'swefarm-harbor/base:testkit';
 const AGENTS = { oracle: 'golden', nop: 'noop' } as const;
 /** Exit code of a run in which some rollouts have no verdict. Some of our tasks cannot have a verdict. */
 const SOME_NOT_JUDGED = 10;
-const SOCKET = '/var/run/docker.sock';
 
 type Rewards = Record<string, number> | null;
 type Expected = Record<string, { rewards: Rewards; exception?: string | null }>;
@@ -33,14 +29,6 @@ export const OWN: Pick<Given, 'tasks' | 'expected'> = {
   tasks: join(import.meta.dirname, 'tasks'),
   expected: join(import.meta.dirname, 'expected.json'),
 };
-
-/** Makes the base image of our own tasks in Docker. The tag has no version, because the Dockerfiles of the tasks name the tag. */
-export async function makeBase(): Promise<void> {
-  const { tree, version } = await minimalImage();
-  const versioned = `swefarm-harbor/base:${version}`;
-  await importTree(SOCKET, tree, versioned);
-  execFileSync('docker', ['tag', versioned, BASE]);
-}
 
 /** Runs all tasks with both agents. A task that the farm refuses counts as different. */
 export async function compare({ tasks, expected: file, runtime }: Given): Promise<Compared[]> {
@@ -110,7 +98,7 @@ async function main(): Promise<void> {
     runtime: { type: 'string' },
   } as const;
   const { values } = parseArgs({ options });
-  await makeBase();
+  await makeHarborBase();
   const compared = await compare({ ...OWN, runtime: 'docker', ...values });
   for (const { task, agent, expected, seen, equal } of compared)
     console.log(

@@ -11,6 +11,7 @@ export {
 } from './families/languages.ts';
 export { smithMirror } from './families/smith.ts';
 export { startFaultProxy } from './faultproxy.ts';
+export { makeHarborBase } from './images/harborbase.ts';
 export { importTree } from './images/import.ts';
 export { minimalImage } from './images/minimal.ts';
 export { type Push, pushImage } from './images/push.ts';

@@ -20,7 +20,9 @@ const IGNORED = ['__pycache__/', '*.pyc', '.DS_Store', '*.swp', '*.swo', '*~'];
 
 /** `base64` is absent if the file would make the row larger than {@link MOST_TASK_BYTES}. */
 export type TaskRowFile = { base64?: string; bytes: number; executable: boolean };
-type FolderRow = { where: string; value: Record<string, unknown> } | { where: string; problem: RowProblem };
+export type FolderRow =
+  | { where: string; value: Record<string, unknown> }
+  | { where: string; problem: RowProblem };
 
 export type TaskRow = { digest: string; files: Record<string, TaskRowFile> };
 

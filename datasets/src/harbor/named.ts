@@ -1,8 +1,8 @@
 /** Replaces rows of trainers that name the folder of a Harbor task by rows with the files of the task. docs/harbor.md lists the rows. */
 import { basename, join, resolve } from 'node:path';
 import { asObject, type Row } from '../fields/fields.ts';
-import { describeValue, type RawRow, type RowProblem } from '../problem.ts';
-import { hasTask, readTaskFolders } from './folder.ts';
+import { describeValue, type RowProblem } from '../fields/problem.ts';
+import { type FolderRow, hasTask, readTaskFolders } from './folder.ts';
 
 /** Key and value that name a task. `folders`: possible folders, in the order of preference; absent: the name needs a folder of tasks. */
 type NamedTask = { key: string; value: unknown; folders?: readonly string[] };
@@ -17,10 +17,10 @@ const PATHS = [
 const SEGMENT = /^(?!\.{1,2}$)[\w.-]+$/;
 
 /** @param tasks folder of tasks; absent: only rows with paths can be read */
-export async function* withNamedTasks(
-  rows: AsyncIterable<RawRow>,
+export async function* withNamedTasks<R extends FolderRow>(
+  rows: AsyncIterable<R>,
   tasks: string | undefined,
-): AsyncGenerator<RawRow> {
+): AsyncGenerator<R | FolderRow> {
   for await (const row of rows) {
     const named = 'value' in row ? taskNamedBy(row.value, tasks) : null;
     if (named === null) yield row;
@@ -28,7 +28,7 @@ export async function* withNamedTasks(
   }
 }
 
-async function readNamed(where: string, { key, value, folders }: NamedTask): Promise<RawRow> {
+async function readNamed(where: string, { key, value, folders }: NamedTask): Promise<FolderRow> {
   const complain = (expected: string, remedy: string): { where: string; problem: RowProblem } => ({
     where,
     problem: { where, field: key, expected, found: describeValue(value), remedy },
