@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by install.sh: `composed` starts the Compose file of the release with images that Docker pulls from the registry.
 
 composed() {

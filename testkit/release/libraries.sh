@@ -9,7 +9,7 @@ echo '{"type": "module", "private": true}' >package.json
 npm install --no-audit --no-fund --ignore-scripts --loglevel=error --registry "$npm_registry" \
   @swefarm/{policy,sandbox,grading,datasets,trajectories}
 cat >use.ts <<'TS'
-import { readInstances } from '@swefarm/datasets';
+import * as datasets from '@swefarm/datasets';
 import * as grading from '@swefarm/grading';
 import { createEndpointClient, NO_LIMITS, openTurnClient } from '@swefarm/policy';
 import * as sandbox from '@swefarm/sandbox';
@@ -22,7 +22,7 @@ const turns = await openTurnClient(config, { rolloutId: 'run.example.0', limits:
 // @ts-expect-error the address is a string
 createEndpointClient(1, null);
 // @ts-expect-error the declarations are checked: there is no such export
-console.log(typeof endpoint, typeof turns.ask, typeof readInstances, grading.absent ?? Object.keys(sandbox).length * Object.keys(trajectories).length > 0);
+console.log(typeof endpoint, typeof turns.ask, Object.keys(datasets).length, grading.absent ?? Object.keys(sandbox).length * Object.keys(trajectories).length > 0);
 TS
 # Without skipLibCheck, so that the declarations themselves are checked.
 "$root/node_modules/.bin/tsc" --strict --noEmit --target es2024 --module nodenext --types node --skipLibCheck false use.ts

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Python package from the index into an empty environment. The farm that it starts comes from npx-installed commands on PATH.
+# Installs the Python package from the index into an empty environment, and imports it.
 # Environment: work, pypi_registry, version of install.sh.
 set -euo pipefail
 from=$(date +%s%3N)
