@@ -1,5 +1,5 @@
 /** Runs a plan once in a clean container: applies the patch, runs the script, and reads the files that the script left. */
-import { type EvaluationFacts, isNoPatch } from '@swefarm/grading';
+import { isNoPatch } from '@swefarm/grading';
 import {
   type Container,
   describeStep,
@@ -9,73 +9,21 @@ import {
   isCausedByCode,
   lossOr,
   occupiesDisk,
-  type Removals,
-  type Runtime,
   requireOwnKills,
   requireSteps,
   runSteps,
   type Suspect,
   watchDisk,
 } from '@swefarm/sandbox';
-import {
-  type CollectedArtifact,
-  type HarborTask,
-  type Instance,
-  type InstancePlan,
-  RolloutFailure,
-} from '@swefarm/shared';
+import { type HarborTask, type InstancePlan, RolloutFailure } from '@swefarm/shared';
 import { applyPatch, mayLackFiles, withoutRecreated } from './apply.ts';
 import { requireRunning, stateAfter } from './endstate.ts';
 import { EVAL_PATH, filesLeft, type Seal, sealScript, TESTBED, whatChanged } from './evidence.ts';
 import { prepareTask, separateWork } from './taskrun.ts';
+import type { CleanRunDeps, Ran, Work } from './work.ts';
 
 /** Exit code of a process killed by SIGKILL (128 + 9). */
 const KILLED = 137;
-
-export type CleanRunDeps = {
-  /** Opens a new container of the instance's image, set up for the evaluation. */
-  container: () => Promise<Container>;
-  /** Opens a new container in which nothing has run; absent: `container` opens one. */
-  bare?: () => Promise<Container>;
-  /** Opens a new container of the agent's image for the solution of a Harbor task whose verifier is separate. */
-  workContainer: () => Promise<Container>;
-  /** Reports a problem with the artifacts of a Harbor task. */
-  warn: (message: string) => void;
-  /** Removes containers in the background, so that grading does not wait for them. */
-  removals: Removals;
-  timeoutSeconds: number;
-  logLimit: number;
-  imageDigest: string;
-  network: 'none' | 'egress';
-  runtime: Pick<Runtime, 'diskFree'>;
-  /** Whether the worker took the patch from the agent's tree. */
-  fromTree: boolean;
-  diskBytes: number | null;
-  /** By how much a container on this node has less memory than the harness gives the instance; null: it has as much. */
-  shortMemory: string | null;
-  /** Time limit of the solution of a Harbor task. If it is absent, the time limit of the tests applies. */
-  solutionSeconds?: number;
-  signal: AbortSignal;
-};
-
-/** `collected`: work for the separate verifier of a Harbor task. If it is absent, the solution `patch` runs first. */
-export type Work = {
-  instance: Instance;
-  plan: InstancePlan;
-  patch: string;
-  collected?: readonly CollectedArtifact[];
-};
-
-export type Ran = {
-  facts: Omit<EvaluationFacts, 'log'>;
-  /** The node's disk during the run and at its end. `full`: perhaps another sandbox filled it; `filled`: this sandbox filled it. */
-  disk: 'free' | 'full' | 'filled';
-  log: Buffer | null;
-  /** Artifacts of a Harbor task; absent for other instances. */
-  collected?: readonly CollectedArtifact[];
-  startSeconds: number;
-  testsSeconds: number;
-};
 
 /** Returns the seconds that the script may take: the smaller one of the harness's limit and the run's. */
 export const timeoutOf = (plan: Pick<InstancePlan, 'timeout'>, runSeconds: number): number =>

@@ -3,8 +3,8 @@ import { type Container, lossOr } from '@swefarm/sandbox';
 import type { HarborTask } from '@swefarm/shared';
 import { collectWork, copyArtifacts, restoreWork, runHooks } from '../harbor/collect.ts';
 import { prepareVerifier, runSolution } from '../harbor/verify.ts';
-import type { CleanRunDeps, Ran, Work } from './cleanrun.ts';
 import { changedSoFar } from './evidence.ts';
+import type { CleanRunDeps, Ran, Work } from './work.ts';
 
 /** Returns the work for a separate verifier. Runs the solution in a container of its own unless the work is known. */
 export async function separateWork(work: Work, deps: CleanRunDeps): Promise<Pick<Work, 'collected'>> {
