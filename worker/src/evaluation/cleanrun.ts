@@ -1,94 +1,29 @@
 /** Runs a plan once in a clean container: applies the patch, runs the script, and reads the files that the script left. */
-import { type EvaluationFacts, isNoPatch } from '@swefarm/grading';
+import { isNoPatch } from '@swefarm/grading';
 import {
   type Container,
-  type ContainerState,
   describeStep,
   diskIsFull,
   type ExecOptions,
-  type ExecResult,
   hasFilledDisk,
   isCausedByCode,
   lossOr,
   occupiesDisk,
-  type Removals,
-  type Runtime,
   requireOwnKills,
   requireSteps,
   runSteps,
   type Suspect,
   watchDisk,
 } from '@swefarm/sandbox';
-import {
-  type CollectedArtifact,
-  type HarborTask,
-  type Instance,
-  type InstancePlan,
-  poll,
-  RolloutFailure,
-} from '@swefarm/shared';
-import { collectWork, copyArtifacts, restoreWork, runHooks } from '../harbor/collect.ts';
-import { prepareVerifier, runSolution } from '../harbor/verify.ts';
+import { type HarborTask, type InstancePlan, RolloutFailure } from '@swefarm/shared';
 import { applyPatch, mayLackFiles, withoutRecreated } from './apply.ts';
-import {
-  changedSoFar,
-  EVAL_PATH,
-  filesLeft,
-  type Seal,
-  sealScript,
-  TESTBED,
-  whatChanged,
-} from './evidence.ts';
+import { requireRunning, stateAfter } from './endstate.ts';
+import { EVAL_PATH, filesLeft, type Seal, sealScript, TESTBED, whatChanged } from './evidence.ts';
+import { prepareTask, separateWork } from './taskrun.ts';
+import type { CleanRunDeps, Ran, Work } from './work.ts';
 
-/** Exit codes of processes killed by SIGKILL (128 + 9) and SIGTERM (128 + 15). */
+/** Exit code of a process killed by SIGKILL (128 + 9). */
 const KILLED = 137;
-const TERMINATED = 143;
-const CONTAINER_END_MS = 2_000;
-
-export type CleanRunDeps = {
-  /** Opens a new container of the instance's image, set up for the evaluation. */
-  container: () => Promise<Container>;
-  /** Opens a new container in which nothing has run; absent: `container` opens one. */
-  bare?: () => Promise<Container>;
-  /** Opens a new container of the agent's image for the solution of a Harbor task whose verifier is separate. */
-  workContainer: () => Promise<Container>;
-  /** Reports a problem with the artifacts of a Harbor task. */
-  warn: (message: string) => void;
-  /** Removes containers in the background, so that grading does not wait for them. */
-  removals: Removals;
-  timeoutSeconds: number;
-  logLimit: number;
-  imageDigest: string;
-  network: 'none' | 'egress';
-  runtime: Pick<Runtime, 'diskFree'>;
-  /** Whether the worker took the patch from the agent's tree. */
-  fromTree: boolean;
-  diskBytes: number | null;
-  /** By how much a container on this node has less memory than the harness gives the instance; null: it has as much. */
-  shortMemory: string | null;
-  /** Time limit of the solution of a Harbor task. If it is absent, the time limit of the tests applies. */
-  solutionSeconds?: number;
-  signal: AbortSignal;
-};
-
-/** `collected`: work for the separate verifier of a Harbor task. If it is absent, the solution `patch` runs first. */
-export type Work = {
-  instance: Instance;
-  plan: InstancePlan;
-  patch: string;
-  collected?: readonly CollectedArtifact[];
-};
-
-export type Ran = {
-  facts: Omit<EvaluationFacts, 'log'>;
-  /** The node's disk during the run and at its end. `full`: perhaps another sandbox filled it; `filled`: this sandbox filled it. */
-  disk: 'free' | 'full' | 'filled';
-  log: Buffer | null;
-  /** Artifacts of a Harbor task; absent for other instances. */
-  collected?: readonly CollectedArtifact[];
-  startSeconds: number;
-  testsSeconds: number;
-};
 
 /** Returns the seconds that the script may take: the smaller one of the harness's limit and the run's. */
 export const timeoutOf = (plan: Pick<InstancePlan, 'timeout'>, runSeconds: number): number =>
@@ -122,33 +57,6 @@ export async function runOnce(given: Work, deps: CleanRunDeps): Promise<Ran> {
   } finally {
     await deps.removals.remove(container);
   }
-}
-
-/** Returns the work for a separate verifier. Runs the solution in a container of its own unless the work is known. */
-async function separateWork(work: Work, deps: CleanRunDeps): Promise<Pick<Work, 'collected'>> {
-  const { collected, instance } = work;
-  const { harbor } = instance;
-  if (!harbor?.verifier.separate || collected) return {};
-  const container = await deps.workContainer();
-  try {
-    await solve(container, harbor, work, deps);
-    return { collected: await collectWork(container, harbor, deps) };
-  } catch (error) {
-    throw await lossOr(error, container, 'evaluation_lost');
-  } finally {
-    await deps.removals.remove(container);
-  }
-}
-
-/** Runs the solution of a Harbor task, if there is one. */
-async function solve(
-  container: Container,
-  task: HarborTask,
-  { patch }: Pick<Work, 'patch'>,
-  { solutionSeconds, timeoutSeconds, signal }: CleanRunDeps,
-): Promise<void> {
-  const timeoutMs = (solutionSeconds ?? timeoutSeconds) * 1000;
-  if (patch !== '') await runSolution(container, task, patch, { timeoutMs, signal });
 }
 
 /** Throws RolloutFailure `node_memory` when the tests were killed for memory and might run on a node with more memory. */
@@ -194,7 +102,7 @@ async function preparePatch(container: Container, given: Work, ran: Omit<Ran, 'd
   return () => runPatched(container, work, ran, seal, deps);
 }
 
-/** Runs the verifier of a Harbor task. A shared verifier runs in the container of the solution or of the agent. */
+/** Runs the verifier of a Harbor task. */
 async function verifyTask(
   container: Container,
   task: HarborTask,
@@ -202,31 +110,15 @@ async function verifyTask(
   ran: Omit<Ran, 'disk'>,
   deps: CleanRunDeps,
 ): Promise<void> {
-  const { signal } = deps;
-  const { facts } = ran;
-  const { plan, collected } = work;
-  facts.patch_state = 'applied';
-  if (task.verifier.separate) {
-    ran.collected = collected ?? [];
-    await restoreWork(container, ran.collected, signal);
-  } else {
-    await solve(container, task, work, deps);
-    await container.killProcesses();
-    Object.assign(facts, await changedSoFar(container, signal));
-    // Hooks and artifacts use programs of the container, which the agent may have replaced.
-    await runHooks(container, task, deps);
-    ran.collected = await copyArtifacts(container, task, deps);
-    await container.killProcesses();
-  }
-  const verifier = await prepareVerifier(container, task, signal);
+  const verifier = await prepareTask(container, task, work, ran, deps);
   if ('blocked' in verifier) {
     requireRunning(await container.state());
-    facts.blocked_by = verifier.blocked;
+    ran.facts.blocked_by = verifier.blocked;
     ran.log = Buffer.alloc(0);
     return;
   }
-  await runScript(container, ran, plan, null, deps, {
-    line: ['/bin/bash', '-c', plan.script],
+  await runScript(container, ran, work.plan, null, deps, {
+    line: ['/bin/bash', '-c', work.plan.script],
     user: verifier.user,
   });
 }
@@ -316,27 +208,6 @@ async function applyTo(
   if (applied) return null;
   facts.ran_unapplied = plan.unapplied === 'tests_run';
   return facts.ran_unapplied ? null : output;
-}
-
-function requireRunning(state: ContainerState): void {
-  if (state !== 'running')
-    throw new RolloutFailure('evaluation_lost', `the evaluation container is ${state}`);
-}
-
-/**
- * Returns the state of the container, which may end shortly after its tests: a scheduler sends TERM to all processes of a job, and an
- * engine reports the end of a container later than the end of its processes.
- */
-async function stateAfter(container: Container, { timedOut, exitCode, survived }: ExecResult) {
-  if (timedOut || survived) return 'running';
-  // Some engines report an exit code even if the container was killed during the tests.
-  if (exitCode === null || survived === false) return container.state();
-  if (exitCode !== KILLED && exitCode !== TERMINATED) return 'running';
-  const ended = async (): Promise<ContainerState | null> => {
-    const state = await container.state();
-    return state === 'running' ? null : state;
-  };
-  return (await poll(ended, { pauseMs: 50, withinMs: CONTAINER_END_MS })) ?? 'running';
 }
 
 const secondsSince = (from: number): number => (performance.now() - from) / 1000;

@@ -7,7 +7,7 @@ import { hasOutcomes, hidesFailures, makeTestsFail, showsFailures } from '@swefa
 import type { Report } from '@swefarm/shared';
 import type { Threads } from '../threads/pool.ts';
 import type { TaskOutput } from '../threads/tasks.ts';
-import type { CleanRunDeps, Work } from './cleanrun.ts';
+import type { CleanRunDeps, Work } from './work.ts';
 
 /** Default of `auditShare`. The audit finds forgeries that no pattern matches. */
 const AUDIT_SHARE = 0.01;

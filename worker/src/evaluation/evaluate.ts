@@ -6,11 +6,12 @@ import { gradeEvaluation, isNoPatch, unreadReport } from '@swefarm/grading';
 import { type InstancePlan, type Report, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import type { Threads } from '../threads/pool.ts';
 import type { GradeInput } from '../threads/tasks.ts';
-import { type CleanRunDeps, noRun, type Ran, runOnce, type Work } from './cleanrun.ts';
+import { noRun, runOnce } from './cleanrun.ts';
 import { type ConfirmDeps, confirm } from './confirm.ts';
 import type { Control } from './control.ts';
 import type { EvaluationLock } from './evaluationlock.ts';
 import { type ProgramDeps, runProgram } from './program.ts';
+import type { CleanRunDeps, Ran, Work } from './work.ts';
 
 /** Gold that needs less than this share of the time limit does not time out under any load of the node. */
 const FAR_FROM_LIMIT = 0.2;

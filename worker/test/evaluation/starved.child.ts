@@ -9,7 +9,8 @@ import { createRemovals, openShell, rootfsRuntime } from '@swefarm/sandbox';
 import { LIMITS, NEVER, spec } from '@swefarm/sandbox/test/subject.ts';
 import { RolloutFailure } from '@swefarm/shared';
 import { bareInstance } from '@swefarm/testkit';
-import { type CleanRunDeps, runOnce } from '../../src/evaluation/cleanrun.ts';
+import { runOnce } from '../../src/evaluation/cleanrun.ts';
+import type { CleanRunDeps } from '../../src/evaluation/work.ts';
 
 const [folder = '', image = ''] = process.argv.slice(2);
 const MIB = 1024 ** 2;

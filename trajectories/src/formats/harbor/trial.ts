@@ -77,7 +77,7 @@ export function trialOf(job: Job, rollout: ExportedRollout, details: readonly ob
       metadata: { swefarm: provenance },
     },
     verifier_result: line.reward === null ? null : { rewards: { reward: line.reward } },
-    verifier_environment_mode: instance?.harbor && !instance.harbor.verifier.separate ? 'shared' : 'separate',
+    verifier_environment_mode: 'separate',
     exception_info: raised && {
       exception_type: raised.type,
       exception_message: raised.message,
