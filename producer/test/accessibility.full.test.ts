@@ -17,7 +17,7 @@ async function scores(...args: string[]): Promise<string[]> {
   return stdout.split('\n').filter((line: string) => /^\d/.test(line));
 }
 
-test('every view of `swefarm serve`', async () => {
+test('each view of the page and its login have a score of at least 95', async () => {
   const farm = await testFarm();
   const made = await makeRun(farm, { instances: 40, groupSize: 4, committed: 150, artifacts: 8, turns: 12 });
   const { url } = await gatewayOver(farm);
