@@ -22,8 +22,7 @@ class FarmExp(BasePPOExp):
 
 
 def config_of(path):
-    """Returns SkyRL's configuration of a file. Raises ValueError and AssertionError."""
-    skyrl.register()
+    """Returns SkyRL's configuration of a file. Raises ValueError and AssertionError. Requires the registered estimator."""
     with open(path, encoding="utf8") as file:
         config = SkyRLTrainConfig.from_cli_overrides(yaml.safe_load(file))
     validate_cfg(config)
@@ -32,11 +31,11 @@ def config_of(path):
 
 @ray.remote(num_cpus=1)
 def train(config):
-    skyrl.register()
     FarmExp(config).run()
 
 
 if __name__ == "__main__":
+    skyrl.register()  # SkyRL passes registered estimators on to the processes of Ray.
     config = config_of(sys.argv[1])
     initialize_ray(config)
     ray.get(train.remote(config))
