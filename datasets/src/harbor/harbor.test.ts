@@ -81,7 +81,7 @@ test('a task folder becomes an instance with its keys, files and digest', async 
     solution_env: { ORDER: '-n' },
     verifier: { timeout: 30, env: { LIMIT: '6' } },
     collect: [],
-    artifacts: [{ source: '/logs/artifacts', destination: 'logs/artifacts', exclude: [] }],
+    artifacts: [{ source: '/logs/artifacts', destination: 'logs/artifacts', declared: false, exclude: [] }],
   });
   expect(files['tests/test.sh']?.executable).toBe(true);
   expect(Object.keys(files).sort()).toEqual(

@@ -76,5 +76,8 @@ export function artifactsOf({ artifacts }: TaskToml): HarborTask['artifacts'] {
     exclude: artifact.exclude,
   }));
   if (declared.some(({ source }) => source === CONVENTION)) return declared;
-  return [{ source: CONVENTION, destination: CONVENTION.slice(1), exclude: [] }, ...declared];
+  return [
+    { source: CONVENTION, destination: CONVENTION.slice(1), declared: false, exclude: [] },
+    ...declared,
+  ];
 }

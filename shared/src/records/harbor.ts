@@ -68,6 +68,8 @@ const HarborArtifact = z.object({
   destination: z.string().refine(isArtifactDestination, {
     error: `expected a relative path without . and .., and not ${ARTIFACT_MANIFEST}`,
   }),
+  /** False for the folder `/logs/artifacts` of a task that does not declare it. */
+  declared: z.literal(false).optional(),
   /** Patterns of files to omit, in the syntax of `tar --exclude`. */
   exclude: z.array(z.string()).default([]),
 });
