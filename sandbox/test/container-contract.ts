@@ -183,11 +183,11 @@ export function containerContract(subject: () => Subject, options: ContractOptio
       await expect(large).rejects.toMatchObject({ code: 'file_too_large' });
     });
 
-    it('and 10,000 folders or links are written in time', async () => {
+    it('and 10,000 folders and 2,000 links are written in time', async () => {
       if (!options.isolated) return;
       const folders = Array.from({ length: 10_000 }, (_, at) => ({ path: `d${at}` }));
-      const links = folders.map(({ path }) => ({ path, link: 'a' }));
-      for (const entries of [folders, links])
+      const links = folders.slice(0, 2_000).map(({ path }) => ({ path, link: 'a' }));
+      for (const entries of [links, folders])
         await copyIn(container, '/tmp/many', { folder: true, entries }, NEVER);
       expect((await exec('ls /tmp/many | wc -l')).output.toString().trim()).toBe('10000');
     }, 120_000);
