@@ -14,8 +14,8 @@ export type Tree = { folder: boolean; entries: TreeEntry[]; refused: string[] };
 /** Maximum of a tree: bytes of all files together, and number of entries. */
 export type TreeLimits = { bytes: number; entries: number };
 
-/** Permission bits that files and folders keep. Other bits are cleared, so no file is setuid or setgid. */
-const KEPT = 0o777;
+/** Permission bits of files and folders. Other bits are cleared, so no file is setuid or setgid. */
+const PERMISSIONS = 0o777;
 const MOST_REFUSED = 20;
 /** Maximum of a path and of the target of a link, in bytes. */
 const LONGEST_PATH = 1_000;
@@ -88,8 +88,8 @@ class TreeBuilder {
     const problem = problemOf(path) ?? (type === 'symlink' ? problemOf(linkname) : null);
     if (problem !== null) return problem;
     if (!this.#isFree(path, type)) return 'is below a link or a file, or occurs twice';
-    if (type === 'directory') return { path, mode: mode & KEPT };
-    if (FILES.has(type)) return { path, mode: mode & KEPT, content };
+    if (type === 'directory') return { path, mode: mode & PERMISSIONS };
+    if (FILES.has(type)) return { path, mode: mode & PERMISSIONS, content };
     if (type === 'symlink')
       return staysInside(path, linkname) ? { path, link: linkname } : `is a link to ${linkname}`;
     const target = type === 'link' ? this.#entries.get(relativePath(linkname) ?? '') : undefined;
@@ -130,7 +130,7 @@ class TreeBuilder {
 /** Returns the only entry of an archive of one file, or the reason why the entry is refused. */
 function fileOf(type: string, { mode, content }: Found, isFirst: boolean): TreeEntry | string {
   if (!isFirst) return 'is beside the file';
-  return FILES.has(type) ? { path: '', mode: mode & KEPT, content } : `is a ${type}`;
+  return FILES.has(type) ? { path: '', mode: mode & PERMISSIONS, content } : `is a ${type}`;
 }
 
 /** Returns the reason why no file system can have the path, or why the path differs from the path in the archive; else null. */
