@@ -49,7 +49,10 @@ export async function readDataset(path: string, options: ReadOptions = {}): Prom
   const absolute = resolve(path);
   const filters = options.filters ?? {};
   const gather = gatherer(filters, options);
-  for await (const row of withNamedTasks(readRows(path, options.signal), options.familyFiles)) {
+  const rows = withNamedTasks(readRows(path, options.signal), options.familyFiles, (message) =>
+    gather.warnings.push(message),
+  );
+  for await (const row of rows) {
     gather.add(row);
     if (gather.problems.length >= MOST_PROBLEMS) break;
   }

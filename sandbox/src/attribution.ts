@@ -3,7 +3,7 @@
  * one: the engine, the container's state, memory or disk of the node, or a fresh container of the same image that fails. Evidence from
  * inside is not used, because code in a sandbox can falsify everything there.
  */
-import { type FailureClass, RolloutFailure, sleepAtMost } from '@swefarm/shared';
+import { FAILURES, type FailureClass, RolloutFailure, sleepAtMost } from '@swefarm/shared';
 import { diskIsFull } from './disk.ts';
 import { requireOwnKills } from './memorygroup.ts';
 import type { Container, ContainerState, Runtime } from './runtime.ts';
@@ -60,13 +60,17 @@ export async function lossOr(
   return new RolloutFailure(lost, `somebody ended the container, which is ${state}`, { cause: error });
 }
 
-/** A `node_memory` failure with a cause comes from an engine. A container that uses up its own memory can also cause that error. */
+/**
+ * A `node_memory` failure with a cause comes from an engine. A container that uses up its own memory can also cause that error. A failure
+ * of the stage `image` in a container that runs comes from the text of an error, which may contain words of the code.
+ */
 function canBeCausedByCode(error: unknown): boolean {
   if (!(error instanceof RolloutFailure)) return false;
   const { failureClass, cause } = error;
   return (
     BY_CODE.has(failureClass) ||
     failureClass === 'node_disk' ||
+    FAILURES[failureClass].stage === 'image' ||
     (failureClass === 'node_memory' && cause !== undefined)
   );
 }

@@ -189,6 +189,12 @@ export function blameContract(subject: () => Subject): void {
     expect(await isCausedByCode(new RolloutFailure('node_memory', 'x'), suspect(container))).toBe(false);
   });
 
+  it('a failure of an image is attributed to the code of a container that runs', async () => {
+    await using container = await start(subject());
+    const failure = new RolloutFailure('image_not_found', 'open /out/invalid reference format');
+    expect(await isCausedByCode(failure, suspect(container))).toBe(true);
+  });
+
   it('a removal, a node without starts, and an abort are not attributed to the code', async () => {
     await using container = await start(subject());
     const failure = new RolloutFailure('sandbox_lost', 'the stream broke');

@@ -160,18 +160,20 @@ export function containerContract(subject: () => Subject, options: ContractOptio
     it('and folders are copied to another place, with modes, empty folders and links', async () => {
       if (!options.isolated) return;
       await exec(
-        'mkdir -p tree/deep/empty; echo a > tree/run; chmod 755 tree/run; ln -s ../run tree/deep/link; ln -s /etc tree/out; mkfifo tree/pipe; echo o > tree/x.o; rm -rf /tmp/copy; mkdir -p /tmp/copy/old',
+        'mkdir -p tree/deep/empty; echo a > tree/run; chmod 755 tree/run; chmod 2750 tree/deep/empty; echo b > tree/deep/shared; chmod 666 tree/deep/shared; ln -s ../run tree/deep/link; ln -s /etc tree/out; mkfifo tree/pipe; echo o > tree/x.o; rm -rf /tmp/copy; mkdir -p /tmp/copy/old',
       );
-      const limits = { bytes: 1_000, entries: 10, timeoutMs: 60_000 };
+      const limits = { bytes: 1_000, entries: 20, timeoutMs: 60_000 };
       const path = `${container.workdir}/tree`;
       const tree = await copyOut(container, { path, exclude: ['*.o'] }, limits, NEVER);
       expect(tree?.refused).toHaveLength(2);
       await copyIn(container, '/tmp/copy', { folder: true, entries: tree?.entries ?? [] }, NEVER);
       expect(
         (
-          await exec('cd /tmp/copy && find . | sort && cat deep/link && test -x run && echo executable')
+          await exec(
+            'cd /tmp/copy && find . | sort && cat deep/link && stat -c %a run deep deep/empty deep/shared',
+          )
         ).output.toString(),
-      ).toBe('.\n./deep\n./deep/empty\n./deep/link\n./run\na\nexecutable\n');
+      ).toBe('.\n./deep\n./deep/empty\n./deep/link\n./deep/shared\n./run\na\n755\n755\n750\n666\n');
       const one = await copyOut(container, { path: `${path}/run`, exclude: [] }, limits, NEVER);
       await copyIn(container, '/tmp/copy/new/file', { folder: false, entries: one?.entries ?? [] }, NEVER);
       expect((await container.getFile('/tmp/copy/new/file', 100, NEVER))?.toString()).toBe('a\n');
@@ -180,6 +182,15 @@ export function containerContract(subject: () => Subject, options: ContractOptio
       const large = copyOut(container, { path, exclude: [] }, limits, NEVER);
       await expect(large).rejects.toMatchObject({ code: 'file_too_large' });
     });
+
+    it('and 10,000 folders and 2,000 links are written in time', async () => {
+      if (!options.isolated) return;
+      const folders = Array.from({ length: 10_000 }, (_, at) => ({ path: `d${at}` }));
+      const links = folders.slice(0, 2_000).map(({ path }) => ({ path, link: 'a' }));
+      for (const entries of [links, folders])
+        await copyIn(container, '/tmp/many', { folder: true, entries }, NEVER);
+      expect((await exec('ls /tmp/many | wc -l')).output.toString().trim()).toBe('10000');
+    }, 120_000);
 
     it('of 5 MB are read', async () => {
       await sh(container, 'head -c 5000000 /dev/zero > large');

@@ -51,6 +51,16 @@ it("reads changes from the engine's list where its files are not readable", asyn
   await expect(listChanges(docker, container.id, look, NEVER)).rejects.toThrow(/no such container/i);
 });
 
+it('words in the names of files do not select the class of a failure', async () => {
+  await using container = await start(subject);
+  const name = `/invalid reference format${'z'.repeat(255)}`;
+  await sh(container, `ln -s '${name}' /tmp/link`);
+  const lost = { failureClass: 'sandbox_lost' };
+  await expect(container.getFile('/tmp/link', 100, NEVER)).rejects.toMatchObject(lost);
+  const file = { path: `/tmp${name}`, content: Buffer.from('x') };
+  await expect(container.putFiles([file], NEVER)).rejects.toMatchObject(lost);
+});
+
 it('the first process executes no requests of a command', async () => {
   await using container = await start(subject);
   // No shell is open, so the first process takes requests.

@@ -105,7 +105,13 @@ export {
 } from './records/dryrun.ts';
 export { InstanceEnvironment, SetupStep, Step } from './records/environment.ts';
 export { RunForecast } from './records/forecast.ts';
-export { BUILT_IMAGES, type HarborArtifact, HarborTask } from './records/harbor.ts';
+export {
+  BUILT_IMAGES,
+  type HarborArtifact,
+  HarborTask,
+  isArtifactDestination,
+  MOST_ARTIFACTS,
+} from './records/harbor.ts';
 export { type AttemptName, idOf, newId, parseRolloutId, rolloutId } from './records/ids.ts';
 export { brokenBecause, DatasetFamily, Instance, InstanceHealth } from './records/instance.ts';
 export { RolloutJob, RunRecord, startedGroup, startedRollouts } from './records/job.ts';

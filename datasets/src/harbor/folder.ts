@@ -42,7 +42,7 @@ export const hasTask = (folder: string): Promise<boolean> => exists(join(folder,
 export async function* readTaskFolders(folder: string): AsyncGenerator<FolderRow> {
   const root = resolve(folder);
   if (await hasTask(root)) {
-    yield* readTask(root);
+    yield await readTaskFolder(root);
     return;
   }
   const names = (await readdir(root)).sort();
@@ -51,7 +51,7 @@ export async function* readTaskFolders(folder: string): AsyncGenerator<FolderRow
     const task = join(root, name);
     if (!(await isFolder(task)) || !(await hasTask(task))) continue;
     found += 1;
-    yield* readTask(task);
+    yield await readTaskFolder(task);
   }
   if (found === 0)
     throw new UsageError(
@@ -59,7 +59,8 @@ export async function* readTaskFolders(folder: string): AsyncGenerator<FolderRow
     );
 }
 
-async function* readTask(task: string): AsyncGenerator<FolderRow> {
+/** Reads the folder of one task. */
+export async function readTaskFolder(task: string): Promise<FolderRow> {
   const where = task;
   const found = new Map<string, string>();
   try {
@@ -67,10 +68,10 @@ async function* readTask(task: string): AsyncGenerator<FolderRow> {
     for (const part of [...PARTS, ...FOLDERS])
       if (await exists(join(task, part))) await walk(root, join(root, part), found);
     const row = await rowOf(root, found);
-    yield { where, value: { instance_id: basename(task), [TASK_COLUMN]: row } };
+    return { where, value: { instance_id: basename(task), [TASK_COLUMN]: row } };
   } catch (error) {
     if (!(error instanceof BadFile)) throw error;
-    yield { where, problem: { where, ...error.problem } };
+    return { where, problem: { where, ...error.problem } };
   }
 }
 

@@ -81,7 +81,7 @@ test('a task folder becomes an instance with its keys, files and digest', async 
     solution_env: { ORDER: '-n' },
     verifier: { timeout: 30, env: { LIMIT: '6' } },
     collect: [],
-    artifacts: [{ source: '/logs/artifacts', destination: 'logs/artifacts', exclude: [] }],
+    artifacts: [{ source: '/logs/artifacts', destination: 'logs/artifacts', declared: false, exclude: [] }],
   });
   expect(files['tests/test.sh']?.executable).toBe(true);
   expect(Object.keys(files).sort()).toEqual(
@@ -194,7 +194,22 @@ test.each<[string, string, RegExp]>([
   [
     'an artifact in place of the manifest',
     `artifacts = [{ source = "/a", destination = "manifest.json" }]\n${TOML}`,
-    /artifacts\.0\.destination: expected .*not manifest\.json/,
+    /artifacts\.0\.destination: expected .*nor manifest\.json/,
+  ],
+  ...['"/"', '"/."', '"//./"'].map((path): [string, string, RegExp] => [
+    `the artifact ${path}`,
+    `artifacts = [${path}]\n${TOML}`,
+    /artifacts\.0\.source: expected an absolute path without \.\., and not \//,
+  ]),
+  ...['.', './', 'manifest.json/x', './manifest.json'].map((path): [string, string, RegExp] => [
+    `the destination ${path}`,
+    `artifacts = [{ source = "/a", destination = "${path}" }]\n${TOML}`,
+    /artifacts\.0\.destination: expected a path that is neither \. nor manifest\.json/,
+  ]),
+  [
+    'too many artifacts',
+    `artifacts = [${'"/a",'.repeat(101)}]\n${TOML}`,
+    /artifacts: expected at most 100 artifacts/,
   ],
   [
     'two modes of the verifier',

@@ -88,3 +88,33 @@ test('two rows that name one task are an error', async () => {
     /line 2.*instance_id: expected an id that no other row has/,
   );
 });
+
+const named = (id: string) => ({ instance_id: id, ...request });
+
+test('tasks of two folders with one name have the ids of both folders', async () => {
+  const tasks = temporaryFolder('tasks');
+  const paths = ['a/t', 'b/t', 'b/u'].map((at) => taskFolder(join(tasks, at)));
+  const idsOf = async (...[rows, options]: [object[], object]) =>
+    (await readDataset(written(...rows), options)).instances.map(({ instance_id }) => instance_id);
+  const ids = ['a__t', 'b__t', 'u'];
+  expect(await idsOf(['a::t', 'b::t', 'b::u'].map(named), { familyFiles: tasks })).toEqual(ids);
+  expect(
+    await idsOf(
+      paths.map((task_path) => ({ task_path })),
+      {},
+    ),
+  ).toEqual(ids);
+});
+
+test('an alias without a folder is an error beside other aliases, and else a warning', async () => {
+  const tasks = temporaryFolder('tasks');
+  for (const at of ['t', 'a/u']) taskFolder(join(tasks, at));
+  const read = (...ids: string[]) => readDataset(written(...ids.map(named)), { familyFiles: tasks });
+  await expect(read('a::u', 'zzz::t')).rejects.toThrow(
+    /line 2: instance_id: expected the folder .*\/zzz, because the rows have 2 aliases/,
+  );
+  const { warnings, instances } = await read('zzz::t');
+  expect(instances).toHaveLength(1);
+  expect(warnings).toEqual([expect.stringMatching(/no folder .*\/zzz; the task is .*\/t$/)]);
+  expect((await read('a::u')).warnings).toEqual([]);
+});

@@ -1,4 +1,6 @@
 /** Defines the keys of a Harbor task's `task.toml`, in all versions of the schema up to "1.4" (Harbor 0.25.0). */
+import { posix } from 'node:path';
+import { isArtifactDestination, MOST_ARTIFACTS } from '@swefarm/shared';
 import { z } from 'zod';
 
 const seconds = z.number().positive();
@@ -50,28 +52,48 @@ const Environment = z.strictObject({
 });
 export type Environment = z.infer<typeof Environment>;
 
+/** `..` is refused, because the path decides where the artifact is in an exported trial. */
 const isContained = (path: string): boolean => !/[\0\n\\]/.test(path) && !path.split('/').includes('..');
-/** Path in the agent's container. `..` is refused, because the path decides where the artifact is in an exported trial. */
-const source = z.string().refine((path) => /^\/+[^/]/.test(path) && isContained(path), {
-  error: 'expected an absolute path without ..',
-});
+/** Path in the agent's container. */
+const source = z
+  .string()
+  .refine((path) => path.startsWith('/') && isContained(path) && withoutSlashes(path) !== '', {
+    error: 'expected an absolute path without .., and not /',
+  });
 const destination = z
   .string()
-  .refine((path) => !/^\/|^manifest\.json\/*$/.test(path) && isContained(path), {
-    error: 'expected a relative path without .., and not manifest.json',
+  .refine((path) => !path.startsWith('/') && isContained(path), {
+    error: 'expected a relative path without ..',
   })
   .optional();
 
 /** A text is the path of an artifact without further keys. */
 const Artifact = z.preprocess(
   (given) => (typeof given === 'string' ? { source: given } : given),
-  z.strictObject({
-    source,
-    destination,
-    exclude: z.array(z.string()).default([]),
-    service: z.string().nullish(),
-  }),
+  z
+    .strictObject({
+      source,
+      destination,
+      exclude: z.array(z.string()).default([]),
+      service: z.string().nullish(),
+    })
+    .refine((artifact) => isArtifactDestination(destinationOf(artifact)), {
+      error: 'expected a path that is neither . nor manifest.json',
+      path: ['destination'],
+    }),
 );
+
+/** Returns the path without `.`, repeated slashes, and slashes at its ends. */
+export const withoutSlashes = (path: string): string => posix.normalize(path).replace(/^\/+|\/+$/g, '');
+
+/** Returns the path below the folder `artifacts/` of an exported trial. The default is the path in the container, as in Harbor. */
+export const destinationOf = ({
+  source: path,
+  destination: own,
+}: {
+  source: string;
+  destination?: string | undefined;
+}) => withoutSlashes(own || path);
 
 const Collect = z.strictObject({
   command: z.string(),
@@ -84,7 +106,10 @@ export const TaskToml = z.strictObject({
   version: z.string().optional(),
   schema_version: z.string().optional(),
   source: z.string().optional(),
-  artifacts: z.array(Artifact).default([]),
+  artifacts: z
+    .array(Artifact)
+    .max(MOST_ARTIFACTS, { error: `expected at most ${MOST_ARTIFACTS} artifacts` })
+    .default([]),
   multi_step_reward_strategy: z.unknown().optional(),
   task: z
     .strictObject({

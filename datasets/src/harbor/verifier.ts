@@ -1,11 +1,10 @@
 /** Reads the verifier of a Harbor task: its container, the artifacts that it gets, and the commands that collect them. */
-import { posix } from 'node:path';
 import type { HarborTask } from '@swefarm/shared';
 import type { FieldReader } from '../fields/fields.ts';
 import { hasDockerfile, imageOf, type TaskImage } from './image.ts';
 import { limitsOf } from './limits.ts';
 import type { TaskFiles } from './taskfiles.ts';
-import { isSeparate, networkOf, type TaskToml } from './tasktoml.ts';
+import { destinationOf, isSeparate, networkOf, type TaskToml, withoutSlashes } from './tasktoml.ts';
 import { resolved } from './variables.ts';
 
 type TaskEnv = Readonly<Record<string, string>> | undefined;
@@ -71,11 +70,14 @@ export const collectOf = ({ verifier }: TaskToml): HarborTask['collect'] =>
 
 /** Returns the artifacts of the task. `/logs/artifacts` comes first unless the task declares the folder. */
 export function artifactsOf({ artifacts }: TaskToml): HarborTask['artifacts'] {
-  const declared = artifacts.map(({ source, destination, exclude }) => {
-    const path = posix.normalize(source).replace(/^\/+|\/+$/g, '');
-    const own = posix.normalize(destination || path).replace(/\/+$/, '');
-    return { source: `/${path}`, destination: own, exclude };
-  });
+  const declared = artifacts.map((artifact) => ({
+    source: `/${withoutSlashes(artifact.source)}`,
+    destination: destinationOf(artifact),
+    exclude: artifact.exclude,
+  }));
   if (declared.some(({ source }) => source === CONVENTION)) return declared;
-  return [{ source: CONVENTION, destination: CONVENTION.slice(1), exclude: [] }, ...declared];
+  return [
+    { source: CONVENTION, destination: CONVENTION.slice(1), declared: false, exclude: [] },
+    ...declared,
+  ];
 }

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { errorMessage } from '@swefarm/shared';
 import type Docker from 'dockerode';
-import { engineFailure, statusCode } from '../engine/errors.ts';
+import { engineFailure, fileFailure, statusCode } from '../engine/errors.ts';
 import type { Change, ChangeVisitor, FileKind } from '../filechanges.ts';
 import { answerAbout } from './stoppedstarts.ts';
 
@@ -106,10 +106,10 @@ export async function pathKind(container: Docker.Container, path: string): Promi
   try {
     return (await pathStat(container, path)).kind;
   } catch (error) {
-    throw engineFailure(
+    throw fileFailure(
       error,
-      'engine_unreachable',
       `asking for ${path} in a container: ${errorMessage(error)}`,
+      'engine_unreachable',
     );
   }
 }

@@ -1,7 +1,7 @@
 import type { Duplex, Readable } from 'node:stream';
 import { createLazy, errorMessage, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
-import { engineFailure, statusCode } from '../engine/errors.ts';
+import { engineFailure, fileFailure, statusCode } from '../engine/errors.ts';
 import type { Engine } from '../engine/settings.ts';
 import type { FileChanges } from '../filechanges.ts';
 import { joinedStream } from '../joinedstream.ts';
@@ -160,11 +160,11 @@ export class DockerContainer implements Container, OfContainer {
       if (statusCode(error) === 404 && /no such file|could not find the file/i.test(errorMessage(error)))
         return null;
       signal.throwIfAborted();
-      throw engineFailure(error, 'sandbox_lost', `reading ${path} from a container`);
+      throw fileFailure(error, `reading ${path} from a container`);
     }
     return inTime(readSingleFile(archive, path, maxBytes)).catch((error: unknown) => {
       (archive as Readable).destroy();
-      throw isLate(error) ? engineFailure(error, 'sandbox_lost', `reading ${path} from a container`) : error;
+      throw isLate(error) ? fileFailure(error, `reading ${path} from a container`) : error;
     });
   }
 

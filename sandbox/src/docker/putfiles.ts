@@ -2,7 +2,7 @@
 import { buffer } from 'node:stream/consumers';
 import type Docker from 'dockerode';
 import tar from 'tar-stream';
-import { engineFailure } from '../engine/errors.ts';
+import { fileFailure } from '../engine/errors.ts';
 import type { NewFolder, SandboxFile } from '../runtime.ts';
 import { requireReadable } from './accounts.ts';
 import { isLate } from './deadline.ts';
@@ -37,6 +37,6 @@ export async function putByEngine(
     // The removal of a folder times out if code inside left too many files in the folder.
     const late =
       folders.length > 0 && isLate(error) ? new Error('the folders are not replaced in time') : error;
-    throw engineFailure(late, 'sandbox_lost', 'writing files into a container');
+    throw fileFailure(late, 'writing files into a container');
   }
 }

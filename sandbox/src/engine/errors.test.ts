@@ -1,7 +1,7 @@
 import { RolloutFailure } from '@swefarm/shared';
 import { describe, expect, it } from 'vitest';
 import { withTag } from '../images/names.ts';
-import { createFailure, engineFailure, pullFailure, statusCode } from './errors.ts';
+import { createFailure, engineFailure, fileFailure, pullFailure, statusCode } from './errors.ts';
 
 const engineError = (message: string, extra: object = {}) => Object.assign(new Error(message), extra);
 
@@ -24,6 +24,17 @@ describe('engine errors', () => {
     [engineError('something new', { statusCode: 500 }), 'sandbox_start'],
   ])('%s', (error, failureClass) => {
     expect(engineFailure(error, 'sandbox_start', 'starting')).toMatchObject({ failureClass });
+  });
+
+  it.each([
+    ['invalid reference format', 'sandbox_lost'],
+    ['no such file or directory: unknown', 'sandbox_lost'],
+    ['ENOENT', 'sandbox_lost'],
+    ['no space left on device', 'node_disk'],
+    ['out of memory', 'node_memory'],
+  ])('a file with the name "%s" that cannot be written is %s', (name, failureClass) => {
+    const error = engineError(`(HTTP code 500) open /out/${name}: file name too long`, { statusCode: 500 });
+    expect(fileFailure(error, 'writing')).toMatchObject({ failureClass, cause: error });
   });
 
   it('a container that Podman does not find any more is missing', () => {

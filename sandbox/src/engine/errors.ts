@@ -2,11 +2,15 @@
 import { errorMessage, type FailureClass, RolloutFailure } from '@swefarm/shared';
 
 const UNREACHABLE = /ECONNREFUSED|ENOENT|EACCES|EPERM|ECONNRESET|EPIPE|ETIMEDOUT|socket hang up/;
-const WORDS: readonly [RegExp, FailureClass][] = [
+type Words = readonly [RegExp, FailureClass][];
+const NODE_WORDS: Words = [
   [/no space left on device|disk quota exceeded/i, 'node_disk'],
+  [/cannot allocate memory|out of memory/i, 'node_memory'],
+];
+const WORDS: Words = [
+  ...NODE_WORDS,
   // The name has the format of another runtime, such as dir:/path.
   [/invalid reference format/i, 'image_not_found'],
-  [/cannot allocate memory|out of memory/i, 'node_memory'],
   [
     /executable file not found|exec: "[^"]*": (stat|no such file)|no such file or directory: unknown/i,
     'no_bash',
@@ -25,18 +29,33 @@ export function statusCode(error: unknown): number | null {
 }
 
 /** Wraps an engine error; `otherwise` is the class when no rule matches. RolloutFailures and aborts pass unchanged. */
-export function engineFailure(error: unknown, otherwise: FailureClass, doing: string): unknown {
+export function engineFailure(
+  error: unknown,
+  otherwise: FailureClass,
+  doing: string,
+  words: Words = WORDS,
+): unknown {
   if (error instanceof RolloutFailure || (error instanceof Error && error.name === 'AbortError'))
     return error;
   const message = errorMessage(error);
   const code = (error as { code?: unknown } | null)?.code;
   const text = `${typeof code === 'string' ? code : ''} ${message}`;
   let failureClass = otherwise;
-  const known = WORDS.find(([pattern]) => pattern.test(text));
+  const known = words.find(([pattern]) => pattern.test(text));
   if (known) failureClass = known[1];
   else if (statusCode(error) === null && UNREACHABLE.test(text)) failureClass = 'engine_unreachable';
   return new RolloutFailure(failureClass, `${doing}: ${message.trim()}`.slice(0, 400), { cause: error });
 }
+
+/**
+ * Wraps the error of reading or writing files of a container. The message may contain file names that code in the container chose, so its
+ * words select only `node_disk` and `node_memory`, for which other evidence decides whether the code is the cause.
+ */
+export const fileFailure = (
+  error: unknown,
+  doing: string,
+  otherwise: FailureClass = 'sandbox_lost',
+): unknown => engineFailure(error, otherwise, doing, NODE_WORDS);
 
 /** Error messages about limits that the kernel or the engine refuses; some have status 500. */
 const REFUSED =

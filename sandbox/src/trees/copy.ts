@@ -8,7 +8,9 @@ const script = (name: string): string =>
   readFileSync(new URL(name, import.meta.url), 'utf8').replaceAll(/^ *#.*\n/gm, '');
 const OUT = script('./out.sh');
 const IN = script('./in.sh');
-const WRITE_MS = 60_000;
+/** Time limit of a script that writes folders and links; 10,000 links take about 20 s on a busy node. */
+const WRITE_MS = 300_000;
+const NEW_FOLDER = 0o755;
 /** Bytes of an archive for each entry beside its content: headers, also of long names, and padding. */
 const ENTRY_BYTES = 3_072;
 /** Bytes at the end of an archive, which tar fills up to a whole record. */
@@ -16,7 +18,7 @@ const RECORD_BYTES = 20_480;
 const NOTHING = 40;
 const NO_TAR = 41;
 
-/** Environment of the scripts. Nothing of the agent's shell applies. */
+/** Environment of the scripts. The scripts do not inherit variables of the agent's shell. */
 const ENV = { LC_ALL: 'C', PATH: DEFAULT_PATH };
 
 /**
@@ -55,7 +57,8 @@ export async function copyOut(
 
 /**
  * Writes a tree to `path` of a sandbox in which no untrusted code has run. Replaces everything at this path. Needs bash, mkdir, rm, chmod
- * and ln in the image. Throws RolloutFailure `sandbox_lost`, and the errors of {@link Container.putFiles}.
+ * and ln in the image. Throws RolloutFailure `sandbox_lost`, `sandbox_start` if the sandbox is too slow, and the errors of
+ * {@link Container.putFiles}.
  */
 export async function copyIn(
   container: Pick<Container, 'exec' | 'putFiles'>,
@@ -63,20 +66,43 @@ export async function copyIn(
   { folder, entries }: Pick<Tree, 'folder' | 'entries'>,
   signal: AbortSignal,
 ): Promise<void> {
+  const run = (part: 'folder' | 'file' | 'modes', given: readonly string[]) =>
+    runIn(container, path, { part, given }, signal);
   const others = entries.filter(({ content }) => content === undefined);
-  const { exitCode, output } = await container.exec(
-    ['/bin/bash', '--norc', '-c', IN, 'in', path, folder ? 'folder' : 'file'],
-    {
-      ...{ user: 'root', env: ENV, cwd: '/', timeoutMs: WRITE_MS, maxOutputBytes: 4_096, signal },
-      stdin: Buffer.from(others.map(({ path: at, link = '' }) => `${at}\0${link}\0`).join('')),
-    },
+  await run(
+    folder ? 'folder' : 'file',
+    others.flatMap(({ path: at, link = '' }) => [at, link]),
   );
-  if (exitCode !== 0) {
-    const why = output.toString('utf8', 0, 200).trim() || 'timed out';
-    throw new RolloutFailure('sandbox_lost', `writing ${path} into a sandbox: ${why}`);
-  }
   const files = entries.flatMap(({ path: at, content, mode = 0o644 }): SandboxFile[] =>
     content ? [{ path: folder ? `${path}/${at}` : path, content, mode }] : [],
   );
   if (files.length > 0) await container.putFiles(files, signal);
+  // The modes come last and from the deepest folder on, because they may forbid access.
+  const modes = others
+    .toReversed()
+    .flatMap(({ path: at, link, mode = NEW_FOLDER }) =>
+      link !== undefined || mode === NEW_FOLDER ? [] : [at, mode.toString(8)],
+    );
+  if (modes.length > 0) await run('modes', modes);
+}
+
+/** Runs a part of the script. Only code of this module runs in the sandbox, so the node is the cause if the time limit is exceeded. */
+async function runIn(
+  container: Pick<Container, 'exec'>,
+  path: string,
+  { part, given }: { part: string; given: readonly string[] },
+  signal: AbortSignal,
+): Promise<void> {
+  const { exitCode, output } = await container.exec(['/bin/bash', '--norc', '-c', IN, 'in', path, part], {
+    ...{ user: 'root', env: ENV, cwd: '/', timeoutMs: WRITE_MS, maxOutputBytes: 4_096, signal },
+    stdin: Buffer.from(given.map((text) => `${text}\0`).join('')),
+  });
+  if (exitCode === null)
+    throw new RolloutFailure(
+      'sandbox_start',
+      `writing ${path} into a sandbox takes over ${WRITE_MS / 1000} s`,
+    );
+  if (exitCode === 0) return;
+  const why = output.toString('utf8', 0, 200).trim() || `exit code ${exitCode}`;
+  throw new RolloutFailure('sandbox_lost', `writing ${path} into a sandbox: ${why}`);
 }

@@ -49,11 +49,27 @@ const SeparateVerifier = z.object({
   env: environment,
 });
 
+/** File that describes the artifacts of an exported trial. */
+const ARTIFACT_MANIFEST = 'manifest.json';
+/** Maximum number of artifacts that a task declares. */
+export const MOST_ARTIFACTS = 100;
+
+/** Returns whether an artifact can have the path below the folder `artifacts/` of an exported trial. */
+export const isArtifactDestination = (path: string): boolean => {
+  const parts = path.split('/');
+  const isInside = !path.includes('\0') && parts.every((part) => !['', '.', '..'].includes(part));
+  return isInside && parts[0] !== ARTIFACT_MANIFEST;
+};
+
 /** A file or folder that the worker copies out of the agent's container, and into the container of a separate verifier. */
 const HarborArtifact = z.object({
   source: path,
   /** Path below the folder `artifacts/` of an exported trial. */
-  destination: z.string().min(1),
+  destination: z.string().refine(isArtifactDestination, {
+    error: `expected a relative path without . and .., and not ${ARTIFACT_MANIFEST}`,
+  }),
+  /** False for the folder `/logs/artifacts` of a task that does not declare it. */
+  declared: z.literal(false).optional(),
   /** Patterns of files to omit, in the syntax of `tar --exclude`. */
   exclude: z.array(z.string()).default([]),
 });
@@ -86,7 +102,11 @@ export const HarborTask = z.object({
     separate: SeparateVerifier.optional(),
   }),
   collect: z.array(CollectHook).default([]),
-  artifacts: z.array(HarborArtifact).default([]),
+  /** The folder `/logs/artifacts` is in the list even if the task does not declare it. */
+  artifacts: z
+    .array(HarborArtifact)
+    .max(MOST_ARTIFACTS + 1)
+    .default([]),
   /** Key of the reward if the verifier writes several rewards. If it is absent, the key is `reward` or the only key. */
   reward_key: z.string().optional(),
 });

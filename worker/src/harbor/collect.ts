@@ -2,6 +2,7 @@
 import { type Container, copyIn, copyOut } from '@swefarm/sandbox';
 import {
   type CollectedArtifact,
+  createSemaphore,
   errorMessage,
   type HarborArtifact,
   type HarborTask,
@@ -12,12 +13,15 @@ import { userOf } from './settings.ts';
 
 /** Maximum of all artifacts of a rollout together. */
 const MOST = { bytes: 32 * 1024 ** 2, entries: 10_000 };
+/** Maximum of the folder `/logs/artifacts` if the task does not declare it and the verifier does not need it, in bytes. */
+const UNDECLARED_BYTES = 4 * 1024 ** 2;
+/** Limits the memory of a worker: the copy of one rollout needs about four times the size of its artifacts. */
+const copies = createSemaphore(2);
 /** Time limit of the copies of all artifacts together. */
 const COPY_MS = 60_000;
-/** File that describes the artifacts of an exported trial. */
-const MANIFEST = 'manifest.json';
 const OUTPUT_BYTES = 4 * 1024;
 
+type Artifacts = Pick<HarborTask, 'artifacts'> & { verifier: Pick<HarborTask['verifier'], 'separate'> };
 type Collecting = { signal: AbortSignal; warn: (message: string) => void };
 
 /** Runs the hooks. A failed hook is no error, as in Harbor. Throws errors of the runtime. @param warn gets the reason of each failure */
@@ -42,24 +46,36 @@ export async function runHooks(
 /** Copies the artifacts. A failed artifact is no error, as in Harbor. Throws errors of the runtime. @param warn as in {@link runHooks} */
 export async function copyArtifacts(
   container: Container,
-  task: Pick<HarborTask, 'artifacts'>,
+  task: Artifacts,
+  how: Collecting,
+): Promise<CollectedArtifact[]> {
+  const leave = await copies.acquire(how.signal);
+  try {
+    return await copyAll(container, task, how);
+  } finally {
+    leave();
+  }
+}
+
+async function copyAll(
+  container: Container,
+  { artifacts, verifier }: Artifacts,
   { signal, warn }: Collecting,
 ): Promise<CollectedArtifact[]> {
   const left = { ...MOST };
   const until = performance.now() + COPY_MS;
   const collected: CollectedArtifact[] = [];
-  for (const artifact of task.artifacts) {
-    const { why, ...one } = await collectOne(
-      container,
-      artifact,
-      collected,
-      { ...left, timeoutMs: until - performance.now() },
-      signal,
-    );
-    if (why !== undefined) warn(`artifact ${artifact.source}: ${why}`);
-    collected.push(why === undefined ? one : { ...one, why });
+  for (const artifact of artifacts) {
+    const isExtra = artifact.declared === false && !verifier.separate;
+    const bytes = isExtra ? Math.min(left.bytes, UNDECLARED_BYTES) : left.bytes;
+    const limits = { ...left, bytes, timeoutMs: until - performance.now() };
+    const { isTooLarge = false, ...one } = await collectOne(container, artifact, collected, limits, signal);
+    if (one.why !== undefined) warn(`artifact ${artifact.source}: ${one.why}`);
+    collected.push(one);
     for (const { content } of one.files) left.bytes -= content?.length ?? 0;
     left.entries -= one.files.length;
+    // Each artifact that is too large costs as much memory and time as all artifacts together.
+    if (isTooLarge && artifact.declared !== false) left.entries = 0;
   }
   return collected;
 }
@@ -85,14 +101,15 @@ async function collectOne(
   earlier: readonly CollectedArtifact[],
   left: typeof MOST & { timeoutMs: number },
   signal: AbortSignal,
-): Promise<CollectedArtifact> {
+): Promise<CollectedArtifact & { isTooLarge?: boolean }> {
   // Harbor also guesses from the name whether an artifact that cannot be copied is a file.
   const type = /[^/]\.[^/.]+$/.test(source) ? 'file' : 'directory';
   const none = { source, destination, exclude, type, files: [] } as const;
-  const isTaken = destination === MANIFEST || earlier.some((one) => overlaps(one.destination, destination));
-  if (isTaken) return { ...none, exclude, files: [], status: 'skipped' };
+  if (earlier.some((one) => overlaps(one.destination, destination)))
+    return { ...none, exclude, files: [], status: 'skipped' };
   const failed = (why: string): CollectedArtifact => ({ ...none, exclude, files: [], status: 'failed', why });
   if (left.timeoutMs <= 0) return failed('no time is left');
+  if (left.entries <= 0) return failed('an earlier artifact has reached the limit of all artifacts');
   try {
     const tree = await copyOut(container, { path: source, exclude }, left, signal);
     if (tree === null) return failed('does not exist');
@@ -101,12 +118,12 @@ async function collectOne(
     if (!folder && entries.length === 0) return { ...failed('is no regular file'), ...omitted };
     const files = entries.map(({ content, ...entry }) => ({
       ...entry,
-      ...(content ? { content: Int8Array.from(content) } : {}),
+      ...(content ? { content: new Int8Array(content.buffer, content.byteOffset, content.byteLength) } : {}),
     }));
     return { ...none, exclude, type: folder ? 'directory' : 'file', status: 'ok', files, ...omitted };
   } catch (error) {
     if (error instanceof RolloutFailure || !(error instanceof SwefarmError)) throw error;
-    return failed(errorMessage(error));
+    return { ...failed(errorMessage(error)), isTooLarge: error.code === 'file_too_large' };
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import {
   type ArtifactContent,
+  type CollectedArtifact,
   createSemaphore,
   encodeArtifact,
   errorMessage,
@@ -21,16 +22,55 @@ import { type AnswerWait, retryUntilAnswered, untilTakenOver } from './untilansw
 const encoders = createSemaphore(2);
 
 /**
- * Returns the locator of the artifact; null if the attempt has nothing to store. Throws RolloutFailure `artifact_store` when the artifact
- * cannot be written, and the errors of retryUntilAnswered().
+ * Returns the locator of the artifact; null if the attempt has nothing to store. If the store has no room, omits the artifacts of a Harbor
+ * task from a final result. Throws RolloutFailure `artifact_store` when the artifact cannot be written, and the errors of
+ * retryUntilAnswered().
  */
 export async function storeArtifact(
-  { job, attempt, claim, trace, services }: AttemptContext,
+  context: AttemptContext,
   more: { failure?: Failure | null; kept?: ArtifactContent['kept'] },
   how: AnswerWait,
 ): Promise<string | null> {
+  const { trace, log } = context;
   const { failure = null, kept } = more;
   if (isEmpty(trace)) return null;
+  const store = (collected: readonly CollectedArtifact[] | null) =>
+    storeWith(context, { failure, ...(kept ? { kept } : {}), ...(collected ? { collected } : {}) }, how);
+  try {
+    return await store(trace.collected).catch((error: unknown) => {
+      const hasFiles = trace.collected?.some(({ files }) => files.length > 0);
+      // The next attempt grades the artifacts of resumable work.
+      if (kept || !hasFiles || !isShortOfRoom(error)) throw error;
+      log.warn({ err: errorMessage(error) }, 'no room for the artifacts of the Harbor task');
+      return store(withoutFiles(trace.collected ?? []));
+    });
+  } catch (cause) {
+    if (cause instanceof SwefarmError) throw new RolloutFailure('artifact_store', cause.message, { cause });
+    throw cause;
+  }
+}
+
+const isShortOfRoom = (error: unknown): boolean =>
+  error instanceof SwefarmError && ['artifact_budget', 'artifact_disk_full'].includes(error.code);
+
+const withoutFiles = (collected: readonly CollectedArtifact[]): CollectedArtifact[] =>
+  collected.map((one) =>
+    one.status === 'ok'
+      ? { ...one, status: 'failed', why: 'the store of artifacts has no room', files: [] }
+      : one,
+  );
+
+/** Encodes and stores the artifact once. Throws SwefarmError, and the errors of retryUntilAnswered(). */
+async function storeWith(
+  { job, attempt, claim, trace, services }: AttemptContext,
+  given: {
+    failure: Failure | null;
+    kept?: ArtifactContent['kept'];
+    collected?: readonly CollectedArtifact[];
+  },
+  how: AnswerWait,
+): Promise<string> {
+  const { failure, kept, collected } = given;
   const blob = await encoders.run(() =>
     encodeArtifact({
       format: 'swefarm-artifact-1',
@@ -47,7 +87,7 @@ export async function storeArtifact(
       failure_detail: failure && `${failure.stage}/${failure.class}: ${failure.message}`,
       ...(kept ? { kept } : {}),
       ...(trace.outputs ? { outputs: trace.outputs } : {}),
-      ...(trace.collected ? { collected: [...trace.collected] } : {}),
+      ...(collected ? { collected: [...collected] } : {}),
     }),
   );
   const put = () => {
@@ -55,12 +95,7 @@ export async function storeArtifact(
     const signal = how.signal && abortOf(how.signal)?.kind === 'superseded' ? how.signal : undefined;
     return services.farm.artifacts.put(job.rollout_id, { attempt, claim }, blob, signal);
   };
-  try {
-    return await retryUntilAnswered('artifact', put, how);
-  } catch (cause) {
-    if (cause instanceof SwefarmError) throw new RolloutFailure('artifact_store', cause.message, { cause });
-    throw cause;
-  }
+  return await retryUntilAnswered('artifact', put, how);
 }
 
 /**

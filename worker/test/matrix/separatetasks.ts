@@ -70,6 +70,9 @@ export const SEPARATE_VOIDS: Readonly<Record<string, string>> = {
   'artifacts are pipes, sockets and devices': `rm -f answer.txt; mkfifo answer.txt; mkdir -p out; mkfifo out/p; mknod out/d c 1 5 || true; ${python('import socket; socket.socket(socket.AF_UNIX).bind("out/s")')}`,
   'a folder is a link to itself': 'rm -rf out answer.txt; ln -s out out; ln -s answer.txt answer.txt',
   'names have newlines, and are no UTF-8': `mkdir -p out; cd out; printf x >$'a\\nb'; printf x >$'\\xff\\xfe'; mkdir -p "$(printf 'n%.0s' {1..250})"`,
+  'a long name has words of an engine, and is no UTF-8': `mkdir -p out; echo x >"out/invalid reference format$(printf '\\xff%.0s' {1..80})"`,
+  'a folder has 9,000 folders':
+    'mkdir -p out; cd out; for ((i=0;i<9000;i++)); do echo d$i; done | xargs mkdir',
   'a folder is very deep': python(
     'import os\nos.makedirs("out", exist_ok=True)\nos.chdir("out")\nfor _ in range(3000):\n    os.mkdir("d"); os.chdir("d")',
   ),
