@@ -99,7 +99,8 @@ async function ensureBelow(
   image: OpenImage,
   parts: readonly RemoteLayer[][],
 ): Promise<StoredImage> {
-  const digest = chainOf(parts.flat());
+  // The digest of an image is never the hash of this text, so a tree of lower layers is no image, and no image is such a tree.
+  const digest = `sha256:${hash('sha256', `below ${chainOf(parts.flat())}`)}`;
   return await deps.store.ensure(digest, async (partial) => ({
     ...(await unpackParts(deps, image, parts, partial, { digest, config: EMPTY_CONFIG })),
     shared: true,
