@@ -22,7 +22,10 @@ export type ConnectionSettings = {
   plainHttp: readonly string[];
 };
 
-export type Answer = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
+export type Answer = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'> & {
+  /** Origin of the server that answered, after redirects. */
+  origin: string;
+};
 export type Send = { method?: 'GET' | 'POST'; headers: Record<string, string>; body?: string };
 
 export type Connections = ReturnType<typeof openConnections>;
@@ -59,7 +62,7 @@ export function openConnections({ ca, plainHttp }: ConnectionSettings) {
       found.catch(() => origins.delete(registry));
       return found;
     },
-    /** Sends a request and follows redirects. Another server does not receive the header `authorization`. */
+    /** Sends a request and follows redirects. Another server receives neither the header `authorization` nor a body. */
     async send(url: string, { method = 'GET', headers, body }: Send, signal: AbortSignal): Promise<Answer> {
       let at = new URL(url);
       let sent = headers;
@@ -73,10 +76,18 @@ export function openConnections({ ca, plainHttp }: ConnectionSettings) {
         };
         const answer = await request(at, options);
         const next = targetOf(answer, at);
-        if (next === null) return answer;
+        if (next === null)
+          return {
+            statusCode: answer.statusCode,
+            headers: answer.headers,
+            body: answer.body,
+            origin: at.origin,
+          };
         await answer.body.dump();
         if (redirects === MOST_REDIRECTS)
           throw new Error(`${url} redirects more than ${MOST_REDIRECTS} times`);
+        if (next.origin !== at.origin && body !== undefined)
+          throw new Error(`${at.origin} redirects a request with credentials to ${next.origin}`);
         if (next.origin !== at.origin)
           sent = Object.fromEntries(Object.entries(sent).filter(([name]) => name !== 'authorization'));
         at = next;
@@ -101,7 +112,10 @@ async function findOrigin(registry: string, reach: (url: string) => Promise<void
 }
 
 /** Returns the target of a redirect; null for other answers. Throws for a redirect that leaves TLS. */
-function targetOf({ statusCode, headers: { location } }: Answer, from: URL): URL | null {
+function targetOf(
+  { statusCode, headers: { location } }: Pick<Answer, 'statusCode' | 'headers'>,
+  from: URL,
+): URL | null {
   if (![301, 302, 303, 307, 308].includes(statusCode) || typeof location !== 'string') return null;
   const next = new URL(location, from);
   if (from.protocol === 'https:' && next.protocol !== 'https:')
