@@ -31,22 +31,25 @@ export type Send = { method?: 'GET' | 'POST'; headers: Record<string, string>; b
 export type Connections = ReturnType<typeof openConnections>;
 
 /**
- * Opens a pool of connections, which honours `HTTPS_PROXY` and `NO_PROXY`. Throws UsageError if the file of the authority cannot be
+ * Opens a pool of connections, which honours `HTTPS_PROXY` and `NO_PROXY`, except for the loopback. Throws UsageError if the file of the authority cannot be
  * read. undici is loaded here, because many workers pull nothing.
  */
 export function openConnections({ ca, plainHttp }: ConnectionSettings) {
-  const { EnvHttpProxyAgent, request } = require('undici') as typeof import('undici');
+  const { Agent, EnvHttpProxyAgent, request } = require('undici') as typeof import('undici');
   const tls = ca === null ? {} : { ca: [...rootCertificates, readAuthority(ca)] };
-  const dispatcher = new EnvHttpProxyAgent({
+  const options = {
     headersTimeout: SILENCE_MS,
     bodyTimeout: SILENCE_MS,
     connect: { ...tls, timeout: CONNECT_TIMEOUT_MS },
-    requestTls: tls,
-  });
+  };
+  const proxied = new EnvHttpProxyAgent({ ...options, requestTls: tls });
+  const direct = new Agent(options);
+  // A proxy has another loopback.
+  const dispatcherFor = ({ host }: URL): Dispatcher => (isLoopback(host) ? direct : proxied);
   const origins = new Map<string, Promise<string>>();
 
   const reach = async (url: string, signal: AbortSignal): Promise<void> => {
-    const { body } = await request(url, { dispatcher, signal });
+    const { body } = await request(url, { dispatcher: dispatcherFor(new URL(url)), signal });
     await body.dump();
   };
 
@@ -68,7 +71,7 @@ export function openConnections({ ca, plainHttp }: ConnectionSettings) {
       let sent = headers;
       for (let redirects = 0; ; redirects++) {
         const options = {
-          dispatcher,
+          dispatcher: dispatcherFor(at),
           method,
           headers: sent,
           signal,
@@ -93,7 +96,9 @@ export function openConnections({ ca, plainHttp }: ConnectionSettings) {
         at = next;
       }
     },
-    [Symbol.asyncDispose]: () => dispatcher.destroy(),
+    async [Symbol.asyncDispose](): Promise<void> {
+      await Promise.all([proxied.destroy(), direct.destroy()]);
+    },
   };
 }
 
