@@ -117,7 +117,11 @@ it('reads zstd of several frames, with skippable frames, at any boundary of chun
   const frames = zstdFrames(content);
   const skippable = Buffer.concat([Buffer.from('5f2a4d1805000000', 'hex'), Buffer.from('abcde')]);
   const file = join(folder, 'layer');
-  for (const parts of [frames, [skippable, ...frames, skippable], frames.flatMap((one) => [one, skippable])]) {
+  for (const parts of [
+    frames,
+    [skippable, ...frames, skippable],
+    frames.flatMap((one) => [one, skippable]),
+  ]) {
     writeFileSync(file, Buffer.concat(parts));
     expect(await buffer(await openLayer(file, digestOf(content)))).toEqual(content);
   }
