@@ -1,14 +1,14 @@
 // Builds the artefacts of a release, each in its own folder below `out`.
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { access, link, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { basename, join, relative } from 'node:path';
 import { billOfMaterials } from '../compile/origin.mjs';
 import { packPackages } from './packages.mjs';
-import { engine, show } from './run.mjs';
+import { engine, Failure, show } from './run.mjs';
 
 /**
- * Builds all artefacts. Returns what was left out, with the reason.
+ * Builds all artefacts. Returns what was left out, with the reason. Throws Failure.
  * @param out folder of the release
  * @param origin see {@link originOf}
  * @param base base image of the images; null: the default
@@ -23,6 +23,11 @@ export async function buildArtefacts(out, { origin, notes, base }) {
   await archive(join(out, 'chart', `swefarm-${version}.tgz`), { from: 'helm', names: ['swefarm'], seconds });
   const bundle = join(draft, `swefarm-${version}`);
   await show(process.execPath, ['slurm/bundle.mjs', '--out', bundle]);
+  await access(join(bundle, 'bin/valkey-server')).catch(() => {
+    throw new Failure(
+      'the bundle lacks bin/valkey-server, which Compose and SLURM start; its reason is above',
+    );
+  });
   const name = `swefarm-${version}-linux-${process.arch}.tar.gz`;
   await archive(join(out, name), { from: draft, names: [`swefarm-${version}`], seconds });
   const composition = join(out, `swefarm-${version}-compose.tar.gz`);
@@ -55,17 +60,31 @@ async function buildImages(out, { bundle, base, version }) {
   return [];
 }
 
-/** Writes SHA256SUMS, which `sha256sum --check` reads, and returns path, bytes and digest of each file of the release. */
-export async function writeSums(out) {
+/**
+ * Links all files but the notes into the folder `assets`, because a forge attaches files without folders. Writes SHA256SUMS there, which
+ * `sha256sum --check` reads. Returns name, bytes and digest of each file. Throws if two files have one name.
+ */
+export async function writeAssets(out, version) {
   const entries = await readdir(out, { recursive: true, withFileTypes: true });
   const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const assets = join(out, 'assets');
+  await mkdir(assets);
   const files = [];
   for (const path of paths.sort()) {
+    const name = assetName(relative(out, path), version);
+    if (name === 'NOTES.md') continue;
+    await link(path, join(assets, name));
     const hash = createHash('sha256');
     for await (const chunk of createReadStream(path)) hash.update(chunk);
-    files.push({ path: relative(out, path), bytes: (await stat(path)).size, sha256: hash.digest('hex') });
+    files.push({ name, bytes: (await stat(path)).size, sha256: hash.digest('hex') });
   }
-  const lines = files.map(({ path, sha256 }) => `${sha256}  ${path}\n`);
-  await writeFile(join(out, 'SHA256SUMS'), lines.join(''));
+  const lines = files.map(({ name, sha256 }) => `${sha256}  ${name}\n`);
+  await writeFile(join(assets, 'SHA256SUMS'), lines.join(''));
   return files;
+}
+
+/** The chart has the file name of the npm package, and the images have no version in theirs. */
+function assetName(path, version) {
+  if (path.startsWith('chart/')) return `swefarm-chart-${version}.tgz`;
+  return path.startsWith('images/') ? `swefarm-${basename(path, '.tar')}-${version}.tar` : basename(path);
 }

@@ -41,7 +41,7 @@ async function writeLibrary(name, { from, to, nodeTypes }) {
     if (/\.(js|d\.ts)$/.test(path)) await withCompiledNames(join(to, 'src', path));
 }
 
-/** Replaces the names of sources by names of compiled files where tsc leaves them: URLs of threads, and imports of declarations. */
+/** Renames `.ts` to `.js` in thread URLs and in imports of declaration files, which tsc does not rewrite. */
 async function withCompiledNames(path) {
   const text = await readFile(path, 'utf8');
   const renamed = path.endsWith('.js')

@@ -1,6 +1,7 @@
 // Builds everything that a release publishes from one version, and publishes it if asked to.
 // usage: npm run release [-- --out DIR] [--base IMAGE] [--publish [--npm URL] [--oci REGISTRY/PATH] [--pypi URL]]
-//   --out DIR    folder of the artefacts; default: dist/release/VERSION
+//   --out DIR    folder of the artefacts; default: dist/release/VERSION. Its folder `assets` has all files under names that differ, and
+//                SHA256SUMS
 //   --base IMAGE base of the images of worker and gateway (docker/build.mjs)
 //   --publish    publishes to the registries of --npm, --oci (chart and images) and --pypi (upload address), or of the environment:
 //                RELEASE_NPM, RELEASE_OCI, RELEASE_PYPI
@@ -11,7 +12,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { originOf } from '../compile/origin.mjs';
 import { ROOT } from '../compile/pieces.mjs';
-import { buildArtefacts, writeSums } from './artefacts.mjs';
+import { buildArtefacts, writeAssets } from './artefacts.mjs';
 import { checkedRelease, Refusal } from './checks.mjs';
 import { checkClients, publish } from './publish.mjs';
 
@@ -51,7 +52,7 @@ async function main() {
       notes,
       base: given.base ?? null,
     });
-    for (const file of await writeSums(draft)) console.log(JSON.stringify(file));
+    for (const file of await writeAssets(draft, version)) console.log(JSON.stringify(file));
     await rm(out, { recursive: true, force: true });
     await rename(draft, out);
     for (const reason of leftOut) console.error(`release: ######## left out: ${reason}`);

@@ -9,7 +9,7 @@ import { LIBRARIES, writeLibraries } from './libraries.mjs';
 
 const run = promisify(execFile);
 
-/** Writes the tarballs to the folder `out` and returns their names, each after the packages that it needs. `draft`: folder for work. */
+/** Writes the tarballs to `out`. Returns their file names in dependency order. `draft`: temporary folder, removed at the end. */
 export async function packPackages(out, { draft, revision }) {
   const commands = join(draft, 'swefarm');
   await mkdir(commands, { recursive: true });

@@ -3,9 +3,8 @@
 
 composed() {
   local from token id project
-  mkdir -p "$work/compose/data"
+  mkdir -p "$work/compose/data" && chmod 1777 "$work/compose/data"
   tar -xzf "$artefacts/swefarm-$version-compose.tar.gz" -C "$work/compose"
-  chmod 777 "$work/compose/data"
   cp "$work/dataset/instances.docker.jsonl" "$work/compose/data/rows.jsonl"
   # A project of its own, ports that are free on most machines, and Debian's Prometheus.
   project=$(printf 'COMPOSE_PROJECT_NAME=%s\nSWEFARM_IMAGES=%s/farm/\nSWEFARM_PORT=15080\nPROMETHEUS_PORT=15090' "$images" "$oci_registry")

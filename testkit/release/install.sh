@@ -41,8 +41,8 @@ release() { # builds and publishes
 }
 step 'npm run release -- --publish' release
 export artefacts="$work/clone/dist/release/$version"
-[ -s "$artefacts/SHA256SUMS" ] || fail 'there is no release'
-sums() { (cd "$artefacts" && sha256sum --check --quiet SHA256SUMS); }
+[ -s "$artefacts/assets/SHA256SUMS" ] || fail 'there is no release'
+sums() { (cd "$artefacts/assets" && sha256sum --check --quiet SHA256SUMS); }
 step 'the checksums fit the files' sums
 node testkit/src/examples/build.ts --for both --out "$work/dataset" --ids cpburnz__pathspec-0.10.2 || fail 'no example'
 

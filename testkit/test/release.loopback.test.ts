@@ -1,6 +1,6 @@
 /** Tests what `npm run release` refuses, in clones of HEAD. testkit/release/install.sh tests builds and publications. */
-import { appendFile, readFile, symlink, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { appendFile, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { run } from '../src/launchers/run.ts';
 import { temporaryFolder } from './temporaryfolder.ts';
@@ -72,4 +72,34 @@ test.each([
 test('registries without --publish, and --publish without registries, are wrong usage', async () => {
   expect(await refusal('--npm', 'http://127.0.0.1:1')).toContain('--npm publishes nothing without --publish');
   expect(await refusal('--publish')).toContain('--publish needs a registry');
+});
+
+test('assets have names of their own in one folder, with checksums', async () => {
+  const out = join(temporaryFolder('assets'), 'out');
+  const files = [
+    'npm/swefarm-1.0.0.tgz',
+    'chart/swefarm-1.0.0.tgz',
+    'images/worker.tar',
+    'python/a.whl',
+    'NOTES.md',
+  ];
+  for (const file of files) {
+    await mkdir(dirname(join(out, file)), { recursive: true });
+    await writeFile(join(out, file), file);
+  }
+  const script = `import { writeAssets } from ${JSON.stringify(join(ROOT, 'release/artefacts.mjs'))};
+    await writeAssets(${JSON.stringify(out)}, '1.0.0');`;
+  await run(process.execPath, ['--input-type=module', '--eval', script]);
+  const assets = join(out, 'assets');
+  expect((await readdir(assets)).sort()).toEqual(
+    [
+      'SHA256SUMS',
+      'a.whl',
+      'swefarm-1.0.0.tgz',
+      'swefarm-chart-1.0.0.tgz',
+      'swefarm-worker-1.0.0.tar',
+    ].sort(),
+  );
+  const checked = await run('sha256sum', ['--check', 'SHA256SUMS'], { cwd: assets });
+  expect(checked.stdout.match(/: OK/g)).toHaveLength(4);
 });

@@ -19,7 +19,8 @@ import { openTemporaryFolder, temporaryName } from '../images/temporary.ts';
 import { findProgram } from '../namespaces/host.ts';
 import { run } from '../run.ts';
 import type { ImageLine } from '../runtime.ts';
-import { inspectSifFiles, sha256Of, writeOrigin } from './inspect.ts';
+import { inspectSifFiles, sha256Of } from './inspect.ts';
+import { writeOrigin } from './origin.ts';
 import { candidatePaths } from './sifpaths.ts';
 import { ownEnvironment } from './start.ts';
 import { FOLDERS, PROGRAMS } from './tools.ts';
@@ -72,12 +73,12 @@ export async function openConverter(deps: ConvertDeps): Promise<Converter> {
       throw new RolloutFailure('image_pull', `${path} is ${other}'s already: convert them to two folders`);
     images.set(path, image);
     const found = await look(image);
-    if (found.status !== 'absent') return found;
+    if (isFinal(found, path)) return found;
     const make = async (): Promise<ImageLine> => {
       await removePartials(path);
       // Another process may have converted the image during the wait for the lock.
       const present = await look(image);
-      return present.status === 'absent' ? await writeSif(deps, program, image, path) : present;
+      return isFinal(present, path) ? present : await writeSif(deps, program, image, path);
     };
     return await slots.run(async () => {
       await mkdir(dirname(path), { recursive: true });
@@ -86,6 +87,10 @@ export async function openConverter(deps: ConvertDeps): Promise<Converter> {
   };
   return { convert };
 }
+
+/** Returns whether nothing is converted: the image exists, or another file exists at the path of the conversion. */
+const isFinal = ({ status, path }: ImageLine, target: string): boolean =>
+  status === 'present' || (status === 'changed' && path === target);
 
 async function writeSif(deps: ConvertDeps, program: string, image: string, path: string): Promise<ImageLine> {
   const partial = `${path}.${temporaryName()}.partial`;

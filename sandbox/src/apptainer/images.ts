@@ -15,7 +15,8 @@ import { type ImageStore, requireDisk, type Unpacked } from '../images/store.ts'
 import { requireMountable } from '../namespaces/mounts.ts';
 import { run } from '../run.ts';
 import type { ReadyImage } from '../runtime.ts';
-import { candidatePaths } from './sifpaths.ts';
+import { otherOrigin } from './origin.ts';
+import { candidatePaths, isPath } from './sifpaths.ts';
 
 const ENVIRONMENT = { PATH: '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', HOME: '/' };
 const UNPACK_TIMEOUT_MS = 3_600_000;
@@ -57,9 +58,9 @@ export class SifImages {
 
   async #make(name: string, instanceId: string | undefined): Promise<ReadyImage> {
     const { templates, mountable } = this.#deps;
-    const sif = await findSif(templates, name, instanceId);
-    if (!sif) throw notFound(name, candidatePaths(templates, name, instanceId));
-    const { path, found } = sif;
+    const { existing, others } = await findSif(templates, name, instanceId);
+    if (!existing) throw notFound(name, candidatePaths(templates, name, instanceId), others);
+    const { path, found } = existing;
     const real = await realpath(path);
     requireMountable(real);
     const config = (await configBeside(path)) ?? EMPTY_CONFIG;
@@ -73,24 +74,40 @@ export class SifImages {
   }
 }
 
-function notFound(name: string, tried: readonly string[]): RolloutFailure {
+function notFound(
+  name: string,
+  tried: readonly string[],
+  others: readonly { path: string; image: string }[],
+): RolloutFailure {
+  const made = others.map(({ path, image }) => `${path} was made of ${image}; `).join('');
   const remedy =
     tried.length > 0
       ? `tried ${tried.join(', ')}`
       : 'set apptainer_images to where the .sif files are, e.g. /shared/sif/{instance_id}.sif';
-  return new RolloutFailure('image_not_found', `image ${name}: no .sif file or unpacked folder; ${remedy}`);
+  return new RolloutFailure(
+    'image_not_found',
+    `image ${name}: no .sif file or unpacked folder; ${made}${remedy}`,
+  );
 }
 
+/**
+ * Searches an image at the paths of `apptainer_images`. `others`: files that `swefarm images convert` made of other images, which the search
+ * skips unless `name` is a path.
+ */
 export async function findSif(
   templates: readonly string[],
   name: string,
   instanceId: string | undefined,
-): Promise<{ path: string; found: Stats } | null> {
+): Promise<{ existing: { path: string; found: Stats } | null; others: { path: string; image: string }[] }> {
+  const others: { path: string; image: string }[] = [];
   for (const path of candidatePaths(templates, name, instanceId)) {
     const found = await stat(path).catch(() => null);
-    if (found && (found.isFile() || found.isDirectory())) return { path, found };
+    if (!found?.isFile() && !found?.isDirectory()) continue;
+    const image = found.isFile() && !isPath(name) ? await otherOrigin(path, name) : null;
+    if (image === null) return { existing: { path, found }, others };
+    others.push({ path, image });
   }
-  return null;
+  return { existing: null, others };
 }
 
 /** Returns the tree of a .sif file in this node's store; unpacks the file if needed. Throws RolloutFailure image_pull / node_disk. */

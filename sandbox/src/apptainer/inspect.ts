@@ -1,42 +1,12 @@
-/**
- * For `swefarm images`: reports which images exist at `apptainer_images`, and whether they are unchanged since their conversion. The
- * record `PATH.origin.json` beside a .sif file names its origin. `swefarm images convert` writes the record before the image appears.
- * Other .sif files have no record.
- */
+/** For `swefarm images`: reports which images exist at `apptainer_images`, and whether they are unchanged since their conversion. */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import { errorMessage, RolloutFailure, replaceFile, UsageError, withoutMiddle } from '@swefarm/shared';
-import { z } from 'zod';
-import { withTag } from '../images/names.ts';
+import { UsageError } from '@swefarm/shared';
 import type { ImageInspection, ImageLine } from '../runtime.ts';
 import { findSif } from './images.ts';
+import { readOrigin } from './origin.ts';
 import { candidatePaths } from './sifpaths.ts';
-
-const Origin = z.object({
-  image: z.string(),
-  sha256: z.string(),
-  bytes: z.number(),
-  converted_at: z.string(),
-});
-type Origin = z.infer<typeof Origin>;
-
-const fileOf = (path: string): string => `${path}.origin.json`;
-
-/** Returns null if there is no record. Throws RolloutFailure image_pull for an invalid record. */
-async function readOrigin(path: string): Promise<Origin | null> {
-  const text = await readFile(fileOf(path), 'utf8').catch(() => null);
-  if (text === null) return null;
-  try {
-    return Origin.parse(JSON.parse(text));
-  } catch (error) {
-    throw new RolloutFailure('image_pull', withoutMiddle(`${fileOf(path)}: ${errorMessage(error)}`, 400));
-  }
-}
-
-export const writeOrigin = (path: string, origin: Origin): Promise<void> =>
-  replaceFile(fileOf(path), JSON.stringify(origin));
 
 export async function sha256Of(path: string, signal?: AbortSignal): Promise<string> {
   const hash = createHash('sha256');
@@ -46,7 +16,13 @@ export async function sha256Of(path: string, signal?: AbortSignal): Promise<stri
 
 export function inspectSifFiles(templates: readonly string[]): ImageInspection {
   const one = async (image: string, verify: boolean, instance: string | undefined): Promise<ImageLine> => {
-    const existing = await findSif(templates, image, instance);
+    const { existing, others } = await findSif(templates, image, instance);
+    const [other] = others;
+    if (!existing && other)
+      return {
+        ...{ image, path: other.path, status: 'changed' },
+        error: `${other.path}: it was made of ${other.image}`,
+      };
     if (!existing) {
       const [path] = candidatePaths(templates, image, undefined);
       return { image, status: 'absent', ...(path ? { path } : { error: 'apptainer_images is not set' }) };
@@ -60,7 +36,6 @@ export function inspectSifFiles(templates: readonly string[]): ImageInspection {
       status: 'changed',
       error: `${path}: ${error}`,
     });
-    if (withTag(origin.image) !== withTag(image)) return changed(`it was made of ${origin.image}`);
     if (origin.bytes !== found.size)
       return changed(`${found.size} bytes are there, ${origin.bytes} were written`);
     if (verify && (await sha256Of(path)) !== origin.sha256)

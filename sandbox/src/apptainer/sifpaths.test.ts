@@ -19,8 +19,8 @@ it('lists every spelling of the id, then the name of the image, as .sif and as f
     'Py_1776_Me-1',
     'py_s_me-1',
     'py_1776_me-1',
-    'b.img',
     'b.img_v2',
+    'b.img',
     'ghcr.io_a_b.img',
   ];
   expect(paths).toEqual([...stems.map((stem) => `/s/${stem}.sif`), ...stems.map((stem) => `/s/${stem}`)]);

@@ -7,6 +7,11 @@ export function instanceOfImage(image: string): string | null {
   return rest?.replace(/_1776_|_s_/, '__') ?? null;
 }
 
+const EXPLICIT = /^(?:(?:sif|dir):)?(\/.*)$/;
+
+/** Returns whether an image is named by its path. */
+export const isPath = (image: string): boolean => EXPLICIT.test(image);
+
 /**
  * Returns the paths in the order of the search. `{instance_id}` stands for each spelling of the id (unchanged, lower case, `__` as
  * `_s_` or `_1776_`) and for each form of the image's name ({@link imageNames}). `{image}` stands for each form of the image's name; in
@@ -18,7 +23,7 @@ export function candidatePaths(
   image: string,
   instanceId: string | undefined,
 ): string[] {
-  const [, explicit] = /^(?:(?:sif|dir):)?(\/.*)$/.exec(image) ?? [];
+  const [, explicit] = EXPLICIT.exec(image) ?? [];
   if (explicit) return [explicit];
   const ids = [instanceId, instanceOfImage(image)].filter((id) => id !== undefined && id !== null);
   const names = [...new Set([...ids.flatMap(spellings), ...imageNames(image)])];
@@ -45,9 +50,12 @@ function baseOf(image: string): string {
   return last.split(/[:@]/, 1)[0] ?? last;
 }
 
-/** Returns the last part of the name, the same with the tag (as `apptainer pull` names files), and the whole name with `_` for `/`. */
+/**
+ * Returns the last part of the name with the tag (as `apptainer pull` names files), the same without the tag, and the whole name with `_`
+ * for `/`. Conversions use the first form, because images of one repository may differ only in the tag.
+ */
 function imageNames(image: string): string[] {
   const tag = /:([^:/@]+)$/.exec(image)?.[1] ?? 'latest';
   const whole = image.replace(/(:[^:/@]+)?(@.*)?$/, '').replaceAll('/', '_');
-  return [baseOf(image), `${baseOf(image)}_${tag}`, whole];
+  return [`${baseOf(image)}_${tag}`, baseOf(image), whole];
 }

@@ -15,6 +15,9 @@ function file(name: string, auths: object): string {
 
 it.each([
   ['django/x:1', 'hub'],
+  ['index.docker.io/django/x:1', 'hub'],
+  ['registry-1.docker.io/django/x:1', 'hub'],
+  ['index.docker.io.example/x', null],
   ['registry.example/a', 'all'],
   ['registry.example/farm/a@sha256:0', 'farm'],
   ['registry.example/farmer/a', 'all'],

@@ -18,7 +18,7 @@ const Entry = z.object({
 const File = z.object({ auths: z.record(z.string(), Entry).default({}) });
 type Entry = z.infer<typeof Entry>;
 
-const HUB = /^(index|registry-1)\.docker\.io$/;
+const HUB = /^(index|registry-1)\.docker\.io(?=\/|$)/;
 
 /** Checks the files at the start of a worker. Throws a UsageError that names the file. */
 export function checkRegistryAuth(files: readonly string[]): void {
@@ -30,7 +30,7 @@ export function checkRegistryAuth(files: readonly string[]): void {
  * because a secret can change while the worker runs. Throws a UsageError that names the file.
  */
 export function credentialsFor(image: string, files: readonly string[]): Credentials | null {
-  const name = fullName(image);
+  const name = fullName(image).replace(HUB, 'docker.io');
   let credentials: Credentials | null = null;
   let longest = 0;
   for (const file of files) {

@@ -4,7 +4,7 @@ import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { beforeEach, expect, it } from 'vitest';
 import { EMPTY_CONFIG } from './config.ts';
 import { evictUnpacked, longestUnused } from './evict.ts';
-import { type ImageStore, openImageStore } from './store.ts';
+import { type ImageStore, openImageStore, type Unpacked } from './store.ts';
 
 let folder: string;
 let store: ImageStore;
@@ -14,13 +14,18 @@ beforeEach(async () => {
 });
 
 const digestOf = (letter: string): string => `sha256:${letter.repeat(64)}`;
-async function unpacked(letter: string, name: string | null, bytes = 1): Promise<void> {
+async function unpacked(
+  letter: string,
+  name: string | null,
+  bytes = 1,
+  more: Partial<Unpacked> = {},
+): Promise<void> {
   const digest = digestOf(letter);
   await store.ensure(
     digest,
     async (partial) => {
       writeFileSync(join(partial, 'tree', 'file'), 'x');
-      return { digest, config: EMPTY_CONFIG, bytes };
+      return { digest, config: EMPTY_CONFIG, bytes, ...more };
     },
     new AbortController().signal,
   );
@@ -65,6 +70,19 @@ it('evicts the longest unused images, and none that is pinned, in use or without
   expect(await store.find(digestOf('e'))).toBeNull();
   expect(existsSync((await store.find(digestOf('f')))?.tree ?? '')).toBe(true);
   expect(readdirSync(join(store.root, 'partial'))).toEqual([]);
+});
+
+it('evicts trees of lower layers only after the images that are based on them', async () => {
+  await unpacked('a', null, 1, { shared: true });
+  await unpacked('b', null, 1, { shared: true, below: digestOf('a') });
+  await unpacked('c', 'pinned/c:latest', 1, { below: digestOf('a') });
+  await unpacked('d', 'some/d:latest', 1, { below: digestOf('b') });
+  await unpacked('e', null, 1, { shared: true });
+  const limits = { watermark: 0.8, pins: ['pinned/*'], now: Date.now() + HOUR_MS };
+  // `e` has no image. `d` is used later than the trees.
+  await store.touch(digestOf('d'));
+  expect(await evictUnpacked(store, [], { ...limits, usedShare: async () => 0.9 })).toBe(3);
+  expect(await left()).toEqual(['a', 'c']);
 });
 
 it('orders images by their last use, without pinned and recently used ones', () => {

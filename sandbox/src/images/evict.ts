@@ -58,11 +58,46 @@ export async function evictUnpacked(
 ): Promise<number> {
   // The updated times of use show the node's other workers that these images are in use.
   for (const digest of new Set(inUse)) await store.touch(digest);
-  const remove = async ({ digest }: { digest: string }): Promise<boolean> => {
+  let all: Listed = [];
+  const removed = new Set<string>();
+  const list = async (): Promise<Listed> => {
+    all = await store.list();
+    return treesLast(all);
+  };
+  const remove = async ({ digest, shared }: Listed[number]): Promise<boolean> => {
+    if (shared && treesInUse(all, removed).has(digest)) return false;
     await store.drop(digest);
+    removed.add(digest);
     return true;
   };
-  return await evictImages(store.list, remove, () => usedShareOf(store.root), limits);
+  return await evictImages(list, remove, () => usedShareOf(store.root), limits);
+}
+
+type Listed = Awaited<ReturnType<ImageStore['list']>>;
+
+/** Returns the trees of lower layers on which images are based, without the images `removed`. */
+export function treesInUse(all: Listed, removed: ReadonlySet<string>): Set<string> {
+  const belowOf = new Map(all.map(({ digest, below }) => [digest, below]));
+  const used = new Set<string>();
+  for (const { digest, shared } of all) {
+    if (shared || removed.has(digest)) continue;
+    for (let below = belowOf.get(digest); below; below = belowOf.get(below)) used.add(below);
+  }
+  return used;
+}
+
+/** Orders trees of lower layers after the images that are based on them, whose removal makes the trees removable. */
+function treesLast(all: Listed): Listed {
+  const images = all.filter(({ shared }) => !shared);
+  const usedAt = new Map<string, number>();
+  for (const image of images)
+    for (const tree of treesInUse([image, ...all.filter(({ shared }) => shared)], new Set()))
+      usedAt.set(tree, Math.max(image.usedAt, usedAt.get(tree) ?? 0));
+  const trees = all.filter(({ shared }) => shared);
+  return [
+    ...images,
+    ...trees.map((tree) => ({ ...tree, usedAt: Math.max(tree.usedAt, usedAt.get(tree.digest) ?? 0) })),
+  ];
 }
 
 export async function usedShareOf(folder: string): Promise<number> {

@@ -1,12 +1,14 @@
-import { hash } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { constants, createZstdDecompress, gzipSync, zstdCompressSync } from 'node:zlib';
 import { temporaryFolder } from '@swefarm/testkit/test/temporaryfolder.ts';
 import { beforeEach, expect, it } from 'vitest';
 import { layerOf } from '../../test/images/layer.ts';
-import { type LayeredImage, readDockerArchive, readOciLayout } from './layers.ts';
+import { type LayeredImage, openLayer, readDockerArchive, readOciLayout } from './layers.ts';
+import { cutFrames } from './zstdframes.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -98,4 +100,46 @@ it('a damaged layer throws', async () => {
   const layers = await Promise.all(['one', 'two'].map((content) => layerOf([{ name: 'file', content }])));
   const { layout } = ociLayout(layers, true);
   await expect(bytesOf(readOciLayout(layout, null))).rejects.toThrow('digest');
+});
+
+/** Compresses content so that its frames have blocks of every kind, with checksums and with sizes of every width. */
+function zstdFrames(content: Buffer): Buffer[] {
+  const checksummed = { params: { [constants.ZSTD_c_checksumFlag]: 1 } };
+  const parts = [0, 1, 300, 70_000, 600_000, content.length].map((end, at, ends) =>
+    content.subarray(at === 0 ? 0 : ends[at - 1], end),
+  );
+  return parts.map((part, at) => zstdCompressSync(part, at % 2 ? checksummed : {}));
+}
+
+it('reads zstd of several frames, with skippable frames, at any boundary of chunks', async () => {
+  const random = randomBytes(500_000).toString('latin1');
+  const content = await layerOf([{ name: 'file', content: `${random}${'0'.repeat(400_000)}` }]);
+  const frames = zstdFrames(content);
+  const skippable = Buffer.concat([Buffer.from('5f2a4d1805000000', 'hex'), Buffer.from('abcde')]);
+  const file = join(folder, 'layer');
+  for (const parts of [
+    frames,
+    [skippable, ...frames, skippable],
+    frames.flatMap((one) => [one, skippable]),
+  ]) {
+    writeFileSync(file, Buffer.concat(parts));
+    expect(await buffer(await openLayer(file, digestOf(content)))).toEqual(content);
+  }
+  const all = Buffer.concat([skippable, ...zstdFrames(content.subarray(0, 2_000))]);
+  const whole = content.subarray(0, 2_000);
+  for (const size of [1, 2, 3, 5, 7, 64]) {
+    const chunks = Array.from({ length: Math.ceil(all.length / size) }, (_, at) =>
+      all.subarray(at * size, (at + 1) * size),
+    );
+    expect(await buffer(Readable.from(chunks).pipe(cutFrames()).pipe(createZstdDecompress()))).toEqual(whole);
+  }
+});
+
+it.each([
+  ['a truncated frame', (frame: Buffer) => frame.subarray(0, -2)],
+  ['text after a frame', (frame: Buffer) => Buffer.concat([frame, Buffer.from('some text')])],
+])('%s throws', async (_, change) => {
+  const content = await layerOf([{ name: 'file', content: 'x'.repeat(50_000) }]);
+  writeFileSync(join(folder, 'layer'), change(zstdCompressSync(content)));
+  await expect(buffer(await openLayer(join(folder, 'layer'), digestOf(content)))).rejects.toThrow();
 });

@@ -3,13 +3,14 @@ import { createHash, hash } from 'node:crypto';
 import { createReadStream, createWriteStream, existsSync, readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { PassThrough, type Readable, Transform } from 'node:stream';
+import { type Duplex, PassThrough, type Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import tar from 'tar-stream';
 import { z } from 'zod';
 import { type ImageConfig, readConfig } from './config.ts';
 import { Configuration, type Descriptor, forThisMachine, Index, Manifest, sha256 } from './manifest.ts';
+import { cutFrames, isZstd } from './zstdframes.ts';
 
 export type LayeredImage = {
   /** Digest of the configuration, which is the engines' image id. */
@@ -32,18 +33,19 @@ export async function unpacked(source: Readable): Promise<Readable> {
   });
   if (first.length > 0) source.unshift(first);
   const magic = first.toString('hex', 0, 4);
-  const unzip = magic.startsWith('1f8b') ? createGunzip : magic === '28b52ffd' ? createZstdDecompress : null;
-  const decoder = unzip?.() ?? new PassThrough();
-  source.once('error', (error) => decoder.destroy(error));
-  return source.pipe(decoder);
+  if (isZstd(magic)) return through(through(source, cutFrames()), createZstdDecompress());
+  return through(source, magic.startsWith('1f8b') ? createGunzip() : new PassThrough());
+}
+
+/** Pipes a stream into another one, with its errors. */
+function through<T extends Duplex>(source: Readable, target: T): T {
+  source.once('error', (error) => target.destroy(error));
+  return source.pipe(target);
 }
 
 /** Opens a layer in a file, decompressed. The stream fails at its end if the decompressed layer has another digest. */
 export async function openLayer(path: string, diffId: string): Promise<Readable> {
-  const source = await unpacked(createReadStream(path));
-  const checked = verifying(diffId);
-  source.once('error', (error) => checked.destroy(error));
-  return source.pipe(checked);
+  return through(await unpacked(createReadStream(path)), verifying(diffId));
 }
 
 /** Returns a stream that passes its input, and fails at the end if the input has another digest. */
@@ -122,10 +124,7 @@ export function readOciLayout(path: string, ref: string | null): LayeredImage {
       digest: manifest.config.digest,
       config: readConfig(Configuration.parse(json(manifest.config)).config),
       layers: manifest.layers.map((layer) => () => {
-        const source = createReadStream(blob(layer));
-        const checked = verifying(layer.digest);
-        source.once('error', (error) => checked.destroy(error));
-        return unpacked(source.pipe(checked));
+        return unpacked(through(createReadStream(blob(layer)), verifying(layer.digest)));
       }),
     };
   }

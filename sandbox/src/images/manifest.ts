@@ -2,9 +2,11 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
 
+const Digest = z.string().regex(/^sha256:[0-9a-f]{64}$/);
+
 export const Descriptor = z.object({
   mediaType: z.string().optional(),
-  digest: z.string().regex(/^sha256:[0-9a-f]{64}$/),
+  digest: Digest,
   size: z.number().int().nonnegative().optional(),
   platform: z.object({ os: z.string(), architecture: z.string() }).optional(),
   annotations: z.record(z.string(), z.string()).optional(),
@@ -15,7 +17,7 @@ export const Index = z.object({ manifests: z.array(Descriptor) });
 export const Manifest = z.object({ config: Descriptor, layers: z.array(Descriptor) });
 export const Configuration = z.object({
   config: z.unknown(),
-  rootfs: z.object({ diff_ids: z.array(z.string()) }).optional(),
+  rootfs: z.object({ diff_ids: z.array(Digest) }).optional(),
 });
 
 export const sha256 = (bytes: Uint8Array): string => `sha256:${hash('sha256', bytes)}`;

@@ -5,6 +5,7 @@ import {
   existsSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   utimesSync,
   writeFileSync,
@@ -57,6 +58,22 @@ it('shows only complete images, and leaves nothing of a failed one', async () =>
   await expect(store.ensure(DIGEST, failing, NEVER)).rejects.toMatchObject({ failureClass: 'image_pull' });
   expect(await store.find(DIGEST)).toBeNull();
   for (const name of ['images', 'partial', 'locks']) expect(readdirSync(join(store.root, name))).toEqual([]);
+});
+
+it('an incomplete image of the same digest is replaced', async () => {
+  const store = await openImageStore(folder);
+  const counted = { times: 0 };
+  const { tree } = await store.ensure(DIGEST, unpacking(counted), NEVER);
+  rmSync(join(tree, '../image.json'));
+  rmSync(join(tree, 'file'));
+  await store.ensure(DIGEST, unpacking(counted), NEVER);
+  expect([counted.times, readdirSync(tree), (await store.find(DIGEST))?.tree]).toEqual([2, ['file'], tree]);
+});
+
+it.each(['sha256:x/../../y', 'sha256:', `sha512:${'a'.repeat(64)}`])('%s names no folder', async (digest) => {
+  const store = await openImageStore(folder);
+  await expect(store.find(digest)).rejects.toThrow('is no digest');
+  await expect(store.drop(digest)).rejects.toThrow('is no digest');
 });
 
 it('a full disk is a failure of the node', async () => {

@@ -103,13 +103,18 @@ export async function openImageStore(imagesDir: string) {
     /** Returns the removable images, without trees that take no space (the host's own tree). */
     list: () => listImages(root),
     /** Compares the metadata of an image's files with those of its unpacking. True for records of older versions. */
-    isUnchanged: (digest: string): Promise<boolean> => isUnchanged(folderOf(root, digest)),
-    touch: (digest: string): Promise<void> => stamp(folderOf(root, digest)),
-    drop: (digest: string): Promise<void> => discard(root, folderOf(root, digest)),
+    isUnchanged: async (digest: string): Promise<boolean> => isUnchanged(folderOf(root, digest)),
+    touch: async (digest: string): Promise<void> => stamp(folderOf(root, digest)),
+    drop: async (digest: string): Promise<void> => discard(root, folderOf(root, digest)),
   };
 }
 
-const folderOf = (root: string, digest: string): string => join(root, 'images', digest.replace(':', '-'));
+/** Throws for text that is no digest, because the content of an image must not name another folder. */
+function folderOf(root: string, digest: string): string {
+  const [, hex] = /^sha256:([0-9a-f]{64})$/.exec(digest) ?? [];
+  if (hex === undefined) throw new Error(`"${digest}" is no digest, sha256: and 64 hexadecimal digits`);
+  return join(root, 'images', `sha256-${hex}`);
+}
 
 async function findImage(root: string, digest: string): Promise<StoredImage | null> {
   const folder = folderOf(root, digest);
@@ -190,9 +195,12 @@ async function unpackInto(root: string, unpack: Unpack): Promise<StoredImage> {
     await writeFile(join(partial, 'image.json'), JSON.stringify(record));
     await writeFile(join(partial, 'used'), '');
     const folder = folderOf(root, digest);
-    // An existing folder is an image of the same digest, unpacked under another name.
-    await rename(partial, folder).catch((error: NodeJS.ErrnoException) => {
+    await rename(partial, folder).catch(async (error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
+      // The folder is an image of the same digest, unpacked under another name, or an incomplete image.
+      if (await findImage(root, digest)) return;
+      await discard(root, folder);
+      await rename(partial, folder);
     });
     markSynced(folder);
     return { digest, tree: join(folder, 'tree'), config };

@@ -2,12 +2,14 @@
 import { z } from 'zod';
 import type { Credentials } from '../images/credentials.ts';
 import type { Connections } from './connection.ts';
+import { readDocument, readErrorText } from './document.ts';
 import { answerError } from './errors.ts';
 
 type Challenge = { scheme: string; parameters: Record<string, string> };
 
 const Token = z.object({ token: z.string().optional(), access_token: z.string().optional() });
 const CLIENT = 'swefarm';
+const MOST_TOKEN_BYTES = 1024 ** 2;
 
 /** Parses a header `WWW-Authenticate` with one challenge or several, separated by commas. */
 export function parseChallenges(header: string): Challenge[] {
@@ -74,10 +76,11 @@ async function requestToken(
     sent = { headers: credentials ? { authorization: basic(credentials) } : {} };
   }
   const { statusCode, headers, body } = await connections.send(url.href, sent, signal);
-  const text = await body.text();
+  const what = `token for ${scope} at ${url.host}`;
   if (statusCode !== 200)
-    throw answerError(`token for ${scope} at ${url.host}`, statusCode, oneOf(headers['retry-after']), text);
-  const { token, access_token } = Token.parse(JSON.parse(text));
+    throw answerError(what, statusCode, oneOf(headers['retry-after']), await readErrorText(body));
+  const text = await readDocument(body, MOST_TOKEN_BYTES, what);
+  const { token, access_token } = Token.parse(JSON.parse(text.toString()));
   const found = token ?? access_token;
   if (found === undefined) throw new Error(`${url.host} answered no token for ${scope}`);
   return found;

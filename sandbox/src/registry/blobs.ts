@@ -4,8 +4,10 @@
  * A rename makes a complete, checked blob visible. A partial blob of a dead process of this boot is continued.
  */
 import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { bootId, exponentialBackoff, ownFolder, ownStartMark, startPatience } from '@swefarm/shared';
 import { withLock } from '../images/lock.ts';
 import { isOwnerGone, temporaryName } from '../images/temporary.ts';
@@ -15,7 +17,7 @@ import { codeOf, DigestError, isPassing } from './errors.ts';
 export type WantedBlob = { digest: string; size: number };
 export type BlobStore = Awaited<ReturnType<typeof openBlobStore>>;
 
-/** Tries without a new byte. A connection that breaks again and again still makes progress. */
+/** Maximum consecutive attempts without a new byte. An attempt that receives bytes resets the count. */
 const TRIES = 5;
 const backoff = exponentialBackoff(500, 8_000);
 const BOOT = bootId();
@@ -58,13 +60,13 @@ export async function openBlobStore(folder: string, setting: string) {
       return await withLock(join(root, 'locks', hexOf(blob.digest)), fetch, signal);
     },
     drop: (digest: string): Promise<void> => rm(pathOf(digest), { force: true }),
-    /** Writes a small blob whose digest the caller has checked. */
-    async put(digest: string, bytes: Buffer): Promise<void> {
-      const partial = join(root, 'partial', `${hexOf(digest)}.${BOOT}.${temporaryName()}`);
-      await using file = await open(partial, 'wx', 0o644);
-      await file.writeFile(bytes);
-      await rename(partial, pathOf(digest));
+    /** Removes a blob whose content has another digest. */
+    async dropDamaged(digest: string): Promise<void> {
+      const path = pathOf(digest);
+      if ((await digestOfFile(path).catch(() => digest)) !== digest) await rm(path, { force: true });
     },
+    /** Removes the partial blobs that no call continues: those of processes that ended, and of earlier calls of this process. */
+    sweep: (): Promise<void> => sweepPartials(join(root, 'partial')),
     async list(): Promise<{ digest: string; names: string[]; usedAt: number }[]> {
       const names = await readdir(join(root, 'sha256'));
       const all = names.map(async (name) => {
@@ -74,6 +76,12 @@ export async function openBlobStore(folder: string, setting: string) {
       return (await Promise.all(all)).flat();
     },
   };
+}
+
+export async function digestOfFile(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path), hash);
+  return `sha256:${hash.digest('hex')}`;
 }
 
 /** Records a use of a blob, for its eviction. */
@@ -93,7 +101,7 @@ async function fetchBlob(
   try {
     await download(partial, blob, read, signal);
   } catch (error) {
-    // A wrong or truncated disk cannot be continued. Other partial blobs are continued by the next call.
+    // Removes the partial file after a wrong digest or a full disk. Later calls resume other partial files.
     if (error instanceof DigestError || /^(ENOSPC|EDQUOT)$/.test(codeOf(error)))
       await rm(partial, { force: true });
     throw error;
@@ -110,16 +118,10 @@ async function claimPartial(root: string, hex: string): Promise<string> {
   for (const name of await readdir(folder)) {
     if (!name.startsWith(`${hex}.`)) continue;
     const path = join(folder, name);
-    const [, boot, pid = '', started = ''] = /\.([^.]+)\.(\d+)-([^-]+)-[^.]*$/.exec(name) ?? [];
-    const touchedAt = (await stat(path).catch(() => null))?.mtimeMs ?? Date.now();
-    if (boot !== BOOT) {
-      // The processes of another node cannot be asked.
-      if (Date.now() - touchedAt > STALE_MS) await rm(path, { force: true });
-      continue;
-    }
-    // The lock of the blob excludes other calls of this process.
-    const isOwn = pid === String(process.pid) && started === ownStartMark();
-    if (!isOwn && !isOwnerGone(pid, started, touchedAt)) continue;
+    const { isOfThisBoot, isFree, isStale } = await stateOf(path);
+    if (!isOfThisBoot && isStale) await rm(path, { force: true });
+    // The caller holds the blob's lock, so no other call of this process writes this partial file.
+    if (!isFree) continue;
     const taken = await rename(path, own).then(
       () => true,
       () => false,
@@ -127,6 +129,28 @@ async function claimPartial(root: string, hex: string): Promise<string> {
     if (taken) break;
   }
   return own;
+}
+
+/** `isFree`: its process is this one, or ended. `isStale`: nothing was written for hours. */
+async function stateOf(path: string): Promise<{ isOfThisBoot: boolean; isFree: boolean; isStale: boolean }> {
+  const [, boot, pid = '', started = ''] = /\.([^.]+)\.(\d+)-([^-]+)-[^.]*$/.exec(path) ?? [];
+  const touchedAt = (await stat(path).catch(() => null))?.mtimeMs ?? Date.now();
+  const isOfThisBoot = boot === BOOT;
+  const isOwn = pid === String(process.pid) && started === ownStartMark();
+  return {
+    isOfThisBoot,
+    // This node cannot check whether a process of another node is alive, so only the file's age decides.
+    isFree: isOfThisBoot && (isOwn || isOwnerGone(pid, started, touchedAt)),
+    isStale: Date.now() - touchedAt > STALE_MS,
+  };
+}
+
+async function sweepPartials(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const path = join(folder, name);
+    const { isOfThisBoot, isFree, isStale } = await stateOf(path);
+    if (isStale && (isFree || !isOfThisBoot)) await rm(path, { force: true });
+  }
 }
 
 async function download(

@@ -5,6 +5,7 @@ import type { Credentials } from '../images/credentials.ts';
 import { sha256 } from '../images/manifest.ts';
 import { authorize, oneOf } from './authorization.ts';
 import type { Answer, Connections } from './connection.ts';
+import { readDocument, readErrorText } from './document.ts';
 import { answerError, DigestError, isPassing } from './errors.ts';
 import type { Reference } from './reference.ts';
 
@@ -58,7 +59,8 @@ export class Repository {
 
   async #document(path: string, digest: string | null, headers: Record<string, string>): Promise<Buffer> {
     const { reference, signal } = this.#options;
-    const read = async (): Promise<Buffer> => readDocument((await this.#get(path, headers)).body, path);
+    const read = async (): Promise<Buffer> =>
+      readDocument((await this.#get(path, headers)).body, MOST_DOCUMENT_BYTES, path);
     const pauseMs = exponentialBackoff(500, 5_000);
     const bytes = await retry(read, { isPassing, tries: TRIES, pauseMs, signal });
     const found = sha256(bytes);
@@ -73,12 +75,12 @@ export class Repository {
     const { registry, repository } = this.#options.reference;
     const answer = await this.#authorized(path, headers);
     if (answer.statusCode === 200 || answer.statusCode === 206) return answer;
-    const text = await answer.body.text();
+    const text = await readErrorText(answer.body);
     const doing = `${path.replace('/', ' ')} of ${repository} at ${registry}`;
     throw answerError(doing, answer.statusCode, oneOf(answer.headers['retry-after']), text);
   }
 
-  /** Answers each challenge, because tokens expire during long pulls. */
+  /** Answers each challenge of the registry, because tokens expire during long pulls. Targets of redirects get no credentials. */
   async #authorized(path: string, headers: Record<string, string>): Promise<Answer> {
     const { connections, reference, credentials, signal } = this.#options;
     const { registry, repository } = reference;
@@ -93,22 +95,12 @@ export class Repository {
     };
     const answer = await send();
     const challenge = oneOf(answer.headers['www-authenticate']);
-    if (answer.statusCode !== 401 || challenge === undefined) return answer;
+    if (answer.statusCode !== 401 || challenge === undefined || answer.origin !== new URL(origin).origin)
+      return answer;
     const found = await authorize(connections, challenge, { origin, repository, credentials }, signal);
     if (found === null) return answer;
     await answer.body.dump();
     this.#authorization = found;
     return await send();
   }
-}
-
-async function readDocument(body: Readable, path: string): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of body as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > MOST_DOCUMENT_BYTES) throw new Error(`${path} has more than ${MOST_DOCUMENT_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }

@@ -22,28 +22,34 @@ export type ConnectionSettings = {
   plainHttp: readonly string[];
 };
 
-export type Answer = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
+export type Answer = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'> & {
+  /** Origin of the server that answered, after redirects. */
+  origin: string;
+};
 export type Send = { method?: 'GET' | 'POST'; headers: Record<string, string>; body?: string };
 
 export type Connections = ReturnType<typeof openConnections>;
 
 /**
- * Opens a pool of connections, which honours `HTTPS_PROXY` and `NO_PROXY`. Throws UsageError if the file of the authority cannot be
+ * Opens a pool of connections, which honours `HTTPS_PROXY` and `NO_PROXY`, except for the loopback. Throws UsageError if the file of the authority cannot be
  * read. undici is loaded here, because many workers pull nothing.
  */
 export function openConnections({ ca, plainHttp }: ConnectionSettings) {
-  const { EnvHttpProxyAgent, request } = require('undici') as typeof import('undici');
+  const { Agent, EnvHttpProxyAgent, request } = require('undici') as typeof import('undici');
   const tls = ca === null ? {} : { ca: [...rootCertificates, readAuthority(ca)] };
-  const dispatcher = new EnvHttpProxyAgent({
+  const options = {
     headersTimeout: SILENCE_MS,
     bodyTimeout: SILENCE_MS,
     connect: { ...tls, timeout: CONNECT_TIMEOUT_MS },
-    requestTls: tls,
-  });
+  };
+  const proxied = new EnvHttpProxyAgent({ ...options, requestTls: tls });
+  const direct = new Agent(options);
+  // A proxy has another loopback.
+  const dispatcherFor = ({ host }: URL): Dispatcher => (isLoopback(host) ? direct : proxied);
   const origins = new Map<string, Promise<string>>();
 
   const reach = async (url: string, signal: AbortSignal): Promise<void> => {
-    const { body } = await request(url, { dispatcher, signal });
+    const { body } = await request(url, { dispatcher: dispatcherFor(new URL(url)), signal });
     await body.dump();
   };
 
@@ -59,13 +65,13 @@ export function openConnections({ ca, plainHttp }: ConnectionSettings) {
       found.catch(() => origins.delete(registry));
       return found;
     },
-    /** Sends a request and follows redirects. Another server does not receive the header `authorization`. */
+    /** Sends a request and follows redirects. Another server receives neither the header `authorization` nor a body. */
     async send(url: string, { method = 'GET', headers, body }: Send, signal: AbortSignal): Promise<Answer> {
       let at = new URL(url);
       let sent = headers;
       for (let redirects = 0; ; redirects++) {
         const options = {
-          dispatcher,
+          dispatcher: dispatcherFor(at),
           method,
           headers: sent,
           signal,
@@ -73,16 +79,26 @@ export function openConnections({ ca, plainHttp }: ConnectionSettings) {
         };
         const answer = await request(at, options);
         const next = targetOf(answer, at);
-        if (next === null) return answer;
+        if (next === null)
+          return {
+            statusCode: answer.statusCode,
+            headers: answer.headers,
+            body: answer.body,
+            origin: at.origin,
+          };
         await answer.body.dump();
         if (redirects === MOST_REDIRECTS)
           throw new Error(`${url} redirects more than ${MOST_REDIRECTS} times`);
+        if (next.origin !== at.origin && body !== undefined)
+          throw new Error(`${at.origin} redirects a request with credentials to ${next.origin}`);
         if (next.origin !== at.origin)
           sent = Object.fromEntries(Object.entries(sent).filter(([name]) => name !== 'authorization'));
         at = next;
       }
     },
-    [Symbol.asyncDispose]: () => dispatcher.destroy(),
+    async [Symbol.asyncDispose](): Promise<void> {
+      await Promise.all([proxied.destroy(), direct.destroy()]);
+    },
   };
 }
 
@@ -101,7 +117,10 @@ async function findOrigin(registry: string, reach: (url: string) => Promise<void
 }
 
 /** Returns the target of a redirect; null for other answers. Throws for a redirect that leaves TLS. */
-function targetOf({ statusCode, headers: { location } }: Answer, from: URL): URL | null {
+function targetOf(
+  { statusCode, headers: { location } }: Pick<Answer, 'statusCode' | 'headers'>,
+  from: URL,
+): URL | null {
   if (![301, 302, 303, 307, 308].includes(statusCode) || typeof location !== 'string') return null;
   const next = new URL(location, from);
   if (from.protocol === 'https:' && next.protocol !== 'https:')

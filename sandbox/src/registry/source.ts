@@ -1,5 +1,6 @@
 /** Fetches images of registries without an engine: documents from the first source that answers, and blobs into a store of blobs. */
-import { link, mkdir } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { copyFile, link, mkdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { BUILT_IMAGES, createSemaphore, RolloutFailure } from '@swefarm/shared';
 import { type EvictionLimits, evictImages, usedShareOf } from '../images/evict.ts';
@@ -17,10 +18,12 @@ const LAYERS_AT_ONCE = 4;
 
 export type OpenImage = RemoteImage & {
   /**
-   * Returns the path of a layer's blob, and first fetches a missing blob. In the folder `own`, on the file system of the store, the blob
-   * remains when another image releases it.
+   * Writes a layer's blob to the folder `own` and returns its path; first fetches a missing blob. The file is a link to the blob of the
+   * store, or a copy on another file system, so that it remains when the store loses the blob.
    */
-  layer(layer: RemoteLayer, own?: string): Promise<string>;
+  layer(layer: RemoteLayer, own: string): Promise<string>;
+  /** Removes a blob of the store whose content has another digest. The next `layer` fetches it again. */
+  dropDamaged(layer: RemoteLayer): Promise<void>;
 };
 
 export type RegistryOptions = RegistrySettings & {
@@ -69,12 +72,11 @@ export class RegistrySource implements AsyncDisposable {
         const remote = await readRemoteImage(repository, reference);
         const fetched = (one: RemoteLayer): Promise<string> =>
           this.#slots.run(() => blobs.ensure(one, (at) => repository.blob(one.digest, at), signal));
-        // Nothing releases the blobs of a folder for all nodes.
-        const layer: OpenImage['layer'] = (one, own) =>
-          own === undefined || this.#options.blobsDir !== null
-            ? fetched(one)
-            : linkedInto(own, () => fetched(one));
-        return await work({ ...remote, layer });
+        return await work({
+          ...remote,
+          layer: (one, own) => linkedInto(own, () => fetched(one)),
+          dropDamaged: ({ digest }) => blobs.dropDamaged(digest),
+        });
       });
     } catch (error) {
       throw pullFailure(error, image);
@@ -83,18 +85,16 @@ export class RegistrySource implements AsyncDisposable {
 
   /** Removes the blobs of unpacked layers, unless the store of blobs is for all nodes. */
   async release(layers: readonly RemoteLayer[]): Promise<void> {
-    if (this.#options.blobsDir === null) await this.drop(layers);
-  }
-
-  async drop(layers: readonly RemoteLayer[]): Promise<void> {
+    if (this.#options.blobsDir !== null) return;
     const blobs = await this.blobs;
     await Promise.all(layers.map(({ digest }) => blobs.drop(digest)));
   }
 
-  /** Removes unused blobs while their disk is too full. Returns the number of removed blobs. */
+  /** Removes abandoned partial blobs, and unused blobs while their disk is too full. Returns the number of removed blobs. */
   async evict(limits: EvictionLimits): Promise<number> {
     if (this.#blobs === null) return 0;
     const blobs = await this.#blobs;
+    await blobs.sweep();
     const remove = async ({ digest }: { digest: string }): Promise<boolean> => {
       await blobs.drop(digest);
       return true;
@@ -107,14 +107,14 @@ export class RegistrySource implements AsyncDisposable {
   }
 }
 
-/** Links a blob into a folder. Fetches the blob again if another image released it in the meantime. */
+/** Links or copies a blob into a folder. Fetches the blob again if another process removed it in the meantime. */
 async function linkedInto(folder: string, fetch: () => Promise<string>): Promise<string> {
   await mkdir(folder, { recursive: true });
   for (;;) {
     const path = await fetch();
     const own = join(folder, basename(path));
     try {
-      await link(path, own);
+      await linkOrCopy(path, own);
       return own;
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
@@ -123,4 +123,11 @@ async function linkedInto(folder: string, fetch: () => Promise<string>): Promise
       if (code !== 'ENOENT') throw error;
     }
   }
+}
+
+async function linkOrCopy(path: string, own: string): Promise<void> {
+  await link(path, own).catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EXDEV') throw error;
+    await copyFile(path, own, constants.COPYFILE_EXCL);
+  });
 }

@@ -1,6 +1,6 @@
 /** For `swefarm images`: reports, checks and removes the unpacked images of this node. */
 import { stat } from 'node:fs/promises';
-import { longestUnused } from '../images/evict.ts';
+import { longestUnused, treesInUse } from '../images/evict.ts';
 import { withTag } from '../images/names.ts';
 import type { ImageStore } from '../images/store.ts';
 import type { ImageInspection, ImageLine } from '../runtime.ts';
@@ -39,23 +39,10 @@ export function inspectUnpacked(store: ImageStore, pins: readonly string[]): Ima
         }
         lines.push({ image: names[0] ?? digest, status, digest, bytes });
       }
-      await removeUnshared(store, all, removed);
+      // Removes the trees of lower layers that no remaining image is based on.
+      const used = treesInUse(all, removed);
+      for (const { digest, shared } of all) if (shared && !used.has(digest)) await store.drop(digest);
       return lines;
     },
   };
-}
-
-/** Removes the trees of lower layers that no remaining image is based on. */
-async function removeUnshared(
-  store: ImageStore,
-  all: Awaited<ReturnType<ImageStore['list']>>,
-  removed: ReadonlySet<string>,
-): Promise<void> {
-  const belowOf = new Map(all.map(({ digest, below }) => [digest, below]));
-  const used = new Set<string>();
-  for (const { digest, shared } of all) {
-    if (shared || removed.has(digest)) continue;
-    for (let below = belowOf.get(digest); below; below = belowOf.get(below)) used.add(below);
-  }
-  for (const { digest, shared } of all) if (shared && !used.has(digest)) await store.drop(digest);
 }

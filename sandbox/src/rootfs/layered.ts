@@ -69,24 +69,38 @@ async function unpackParts(
   const bytes = layers.reduce((sum, { size }) => sum + size, 0);
   await requireDisk(partial, bytes * (1 + GROWTH));
   const blobs = join(partial, 'blobs');
-  const [below, files] = await Promise.all([
-    parts.length > 1 ? ensureBelow(deps, image, parts.slice(0, -1)) : null,
-    Promise.all(
-      layers.map(async (layer) => ({ path: await image.layer(layer, blobs), diffId: layer.diffId })),
-    ),
+  // The files of the lower layers are linked at once, because the tree may be evicted during the wait for the layers above.
+  const linked = async (): Promise<StoredImage> => {
+    const below = await ensureBelow(deps, image, parts.slice(0, -1));
+    await run('cp', ['-a', '--link', `${below.tree}/.`, join(partial, 'tree')]);
+    return below;
+  };
+  const [below, ...files] = await allEnded([
+    parts.length > 1 ? linked() : null,
+    ...layers.map(async (layer) => ({ path: await image.layer(layer, blobs), diffId: layer.diffId })),
   ]);
   try {
-    if (below) await run('cp', ['-a', '--link', `${below.tree}/.`, join(partial, 'tree')]);
     const unpacked = await unpackApart({ source: { kind: 'layers', layers: files, known }, partial });
     await Promise.all([deps.registry.release(layers), rm(blobs, { recursive: true, force: true })]);
     // An image without files of its own takes space by its folders and links.
     const own = { ...unpacked, bytes: Math.max(1, unpacked.bytes) };
     return below ? { ...own, below: below.digest } : own;
   } catch (error) {
-    // The next attempt fetches damaged layers again.
-    if (!isOfSystem(error)) await deps.registry.drop(layers);
+    if (!isOfSystem(error)) {
+      // The next attempt fetches damaged layers again.
+      await deps.registry.release(layers);
+      await Promise.all(layers.map((layer) => image.dropDamaged(layer)));
+    }
     throw error;
   }
+}
+
+/** Waits for the end of all promises, because the caller removes the folder into which they write. Throws the first rejection. */
+async function allEnded<T extends readonly unknown[] | []>(
+  promises: T,
+): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+  await Promise.allSettled(promises);
+  return await Promise.all(promises);
 }
 
 /** Returns whether a system call failed, for example on a full disk. All other errors of an unpacking come from the content. */
@@ -99,7 +113,8 @@ async function ensureBelow(
   image: OpenImage,
   parts: readonly RemoteLayer[][],
 ): Promise<StoredImage> {
-  const digest = chainOf(parts.flat());
+  // The digest of an image is never the hash of this text, so a tree of lower layers is no image, and no image is such a tree.
+  const digest = `sha256:${hash('sha256', `below ${chainOf(parts.flat())}`)}`;
   return await deps.store.ensure(digest, async (partial) => ({
     ...(await unpackParts(deps, image, parts, partial, { digest, config: EMPTY_CONFIG })),
     shared: true,

@@ -22,7 +22,7 @@ const folder = temporaryFolder('convert');
 await chmod(folder, 0o755);
 const short = `convert-${newId().toLowerCase()}`;
 const name = `swefarm-test/${short}:latest`;
-const sif = join(folder, 'sif', `${short}.sif`);
+const sif = join(folder, 'sif', `${short}_latest.sif`);
 const env = {
   SWEFARM_STATE_DIR: join(folder, 'state'),
   SWEFARM_APPTAINER_IMAGES: join(folder, 'sif/{image}.sif'),

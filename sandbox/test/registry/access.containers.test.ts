@@ -31,7 +31,7 @@ async function pull(image: string, auths: string[] = [], settings: Partial<typeo
   await using source = new RegistrySource({ ...ALL, ...settings, fetch, folder: join(folder, newId()) });
   return await source.open(image, async ({ layers, layer }) => {
     const [only] = layers;
-    return only ? statSync(await layer(only)).size : 0;
+    return only ? statSync(await layer(only, join(folder, newId()))).size : 0;
   });
 }
 

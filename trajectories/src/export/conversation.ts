@@ -124,8 +124,15 @@ export function contentParts(message: Message): Exclude<WireMessage['content'], 
   return Array.isArray(content) ? content : [{ type: 'text', text: content ?? '' }];
 }
 
+type PlainMessage = Pick<WireMessage, 'content'> & {
+  [K in 'role' | 'reasoning_content' | 'tool_calls' | 'tool_call_id']: Message[K];
+};
+type TemplateCall = Omit<NonNullable<Message['tool_calls']>[number], 'function'> & {
+  function: { name: string; arguments: Record<string, string> };
+};
+
 /** Returns the fields of the Chat Completions API and the thought. Content with pictures is a list of parts. */
-export function plainMessage(message: Message) {
+export function plainMessage(message: Message): PlainMessage {
   const { role, reasoning_content, tool_calls, tool_call_id } = message;
   return { role, content: wireMessage(message).content, reasoning_content, tool_calls, tool_call_id };
 }
@@ -134,7 +141,9 @@ export function plainMessage(message: Message) {
  * Returns {@link plainMessage} with arguments of calls as objects, for chat templates. Argument values are text, because JSON Lines readers
  * expect one type per column. If the arguments are no JSON object, their text is the value of `arguments`.
  */
-export function templateMessage(message: Message) {
+export function templateMessage(
+  message: Message,
+): Omit<PlainMessage, 'tool_calls'> & { tool_calls?: TemplateCall[] } {
   const { tool_calls, ...plain } = plainMessage(message);
   if (tool_calls === undefined) return plain;
   const calls = tool_calls.map(({ function: { name, arguments: raw }, ...call }) => {

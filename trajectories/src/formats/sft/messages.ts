@@ -20,7 +20,7 @@ const messageFormat = (
     openLineWriter(request, (rollout) =>
       chosenLines(trajectoryOf(rollout), request.lines).map((line) => ({
         messages: line.messages.map(
-          weighted(
+          weighted<object>(
             line,
             request.form === 'text' ? plainMessage : templateMessage,
             request.maskOverlong && rollout.provenance.truncated,
