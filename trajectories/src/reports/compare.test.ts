@@ -49,9 +49,100 @@ test('an instance with more verdicts on one side counts for the rates, not for t
   expect(compared).toMatchObject({ won: [{ instance_id: 'j' }], lost: [{ instance_id: 'i' }] });
 });
 
+/** Returns verdicts of `count` instances by their position. */
+const many = (count: number, marks: (at: number) => string): Record<string, string> =>
+  Object.fromEntries(Array.from({ length: count }, (_, at) => [`i${at}`, marks(at)]));
+
+test('a side whose rollouts often failed without a verdict is not better', () => {
+  const a = side(
+    'a',
+    many(100, (at) => (at < 80 ? '+' : '-')),
+  );
+  const lost = side(
+    'b',
+    many(100, (at) => (at < 80 ? '?' : '+')),
+  );
+  const compared = compare(a, lost, OPTIONS);
+  expect(compared).toMatchObject({
+    a: { unjudged: 0 },
+    b: { unjudged: 80 },
+    conclusion: 'unclear',
+    reason: '80 of 100 instances have no verdict in B',
+  });
+  expect(markdownOf('t', comparisonTables(compared))).toContain('unclear: 80 of 100 instances have no');
+  const lossy = compare(
+    side(
+      'a',
+      many(40, () => '--'),
+    ),
+    side(
+      'b',
+      many(40, () => '++??'),
+    ),
+    OPTIONS,
+  );
+  expect(lossy).toMatchObject({
+    conclusion: 'unclear',
+    reason: '0.0 % of the rollouts of A and 50.0 % of B have no verdict',
+  });
+  const few = side(
+    'b',
+    many(100, (at) => (at < 4 ? '?' : '+')),
+  );
+  const none = side(
+    'a',
+    many(100, () => '-'),
+  );
+  expect(compare(none, few, OPTIONS)).toMatchObject({ conclusion: 'better', reason: null });
+});
+
+test('the order of the sides changes the sign only', () => {
+  const mirrored = { better: 'worse', worse: 'better', unclear: 'unclear', noise: 'noise' };
+  for (let won = 4; won <= 10; won++)
+    for (const lost of [0, 1, 2]) {
+      const marks = (other: boolean) => (at: number) => (at < won ? !other : at < won + lost && other);
+      const of = (name: string, other: boolean) =>
+        side(
+          name,
+          many(30, (at) => (marks(other)(at) ? '+' : '-')),
+        );
+      const [forth, back] = [
+        compare(of('a', true), of('b', false), { resamples: 1000, seed: 0 }),
+        compare(of('b', false), of('a', true), { resamples: 1000, seed: 0 }),
+      ];
+      expect(back.difference?.low).toBeCloseTo(-(forth.difference?.high ?? Number.NaN), 12);
+      expect(back.difference?.high).toBeCloseTo(-(forth.difference?.low ?? Number.NaN), 12);
+      expect(back.conclusion).toBe(mirrored[forth.conclusion ?? 'noise']);
+    }
+});
+
+test('a bound that differs from 0 by a rounding error does not exclude 0', () => {
+  const marks = (first: boolean) => (at: number) =>
+    at < 1 ? (first ? '---' : '+--') : at < 4 ? (first ? '+++' : '++-') : '---';
+  for (let count = 4; count < 12; count++) {
+    const of = (first: boolean) => side('s', many(count, marks(first)));
+    const { difference, conclusion } = compare(of(true), of(false), { resamples: 1000, seed: 0 });
+    if (Math.abs(difference?.high ?? 1) < 1e-9) expect(conclusion, `${count} instances`).toBe('noise');
+  }
+});
+
+test('sides with different group sizes have no test, and the reason names the remedy', () => {
+  const [a, b] = [many(20, () => '-'), many(20, () => '+++-')];
+  const compared = compare(side('a', a), side('b', b), OPTIONS);
+  expect(compared).toMatchObject({
+    test: null,
+    conclusion: 'unclear',
+    reason: 'no instance has equally many verdicts on both sides: use the same --group-size',
+  });
+  expect(markdownOf('t', comparisonTables(compared))).toContain('unclear: no instance has equally many');
+  const some = compare(side('a', { ...a, j: '-' }), side('b', { ...b, j: '+' }), OPTIONS);
+  expect(some.conclusion).toBe('unclear');
+  expect(some.reason).toContain('the test excludes 20 instances with unequal numbers of verdicts');
+});
+
 test('the sides have nothing in common: no difference, and no conclusion', () => {
   const compared = compare(side('a', { i: '+' }), side('b', { j: '+' }), OPTIONS);
-  expect(compared).toMatchObject({ instances: 0, difference: null, conclusion: null, test: { p: 1 } });
+  expect(compared).toMatchObject({ instances: 0, difference: null, conclusion: null, test: null });
 });
 
 // scipy.stats.binomtest(won, won + lost, 0.5) of SciPy; statsmodels' mcnemar(exact=True) has the same values.

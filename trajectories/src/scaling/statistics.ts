@@ -70,9 +70,9 @@ export function interval(values: readonly number[], { resamples, seed }: Scaling
       sum += values[Math.floor(random() * values.length)] ?? 0;
     return sum / values.length;
   }).toSorted((a, b) => a - b);
-  const at = (share: number): number =>
-    means[Math.min(means.length - 1, Math.floor(share * means.length))] ?? value;
-  return { value, low: at(0.025), high: at(0.975) };
+  // Equally many means are below and above, so the interval of the negated values is the negated interval.
+  const cut = Math.floor(0.025 * means.length);
+  return { value, low: means[cut] ?? value, high: means[means.length - 1 - cut] ?? value };
 }
 
 /** Returns the seeded random generator mulberry32, whose numbers are in [0, 1). */
