@@ -35,21 +35,12 @@ export type Connections = ReturnType<typeof openConnections>;
  * read. undici is loaded here, because many workers pull nothing.
  */
 export function openConnections({ ca, plainHttp }: ConnectionSettings) {
-  const { Agent, EnvHttpProxyAgent, request } = require('undici') as typeof import('undici');
-  const tls = ca === null ? {} : { ca: [...rootCertificates, readAuthority(ca)] };
-  const options = {
-    headersTimeout: SILENCE_MS,
-    bodyTimeout: SILENCE_MS,
-    connect: { ...tls, timeout: CONNECT_TIMEOUT_MS },
-  };
-  const proxied = new EnvHttpProxyAgent({ ...options, requestTls: tls });
-  const direct = new Agent(options);
-  // A proxy has another loopback.
-  const dispatcherFor = ({ host }: URL): Dispatcher => (isLoopback(host) ? direct : proxied);
+  const { request } = require('undici') as typeof import('undici');
+  const dispatchers = openDispatchers(ca);
   const origins = new Map<string, Promise<string>>();
 
   const reach = async (url: string, signal: AbortSignal): Promise<void> => {
-    const { body } = await request(url, { dispatcher: dispatcherFor(new URL(url)), signal });
+    const { body } = await request(url, { dispatcher: dispatchers.of(new URL(url)), signal });
     await body.dump();
   };
 
@@ -71,7 +62,7 @@ export function openConnections({ ca, plainHttp }: ConnectionSettings) {
       let sent = headers;
       for (let redirects = 0; ; redirects++) {
         const options = {
-          dispatcher: dispatcherFor(at),
+          dispatcher: dispatchers.of(at),
           method,
           headers: sent,
           signal,
@@ -96,6 +87,23 @@ export function openConnections({ ca, plainHttp }: ConnectionSettings) {
         at = next;
       }
     },
+    [Symbol.asyncDispose]: () => dispatchers[Symbol.asyncDispose](),
+  };
+}
+
+function openDispatchers(ca: string | null) {
+  const { Agent, EnvHttpProxyAgent } = require('undici') as typeof import('undici');
+  const tls = ca === null ? {} : { ca: [...rootCertificates, readAuthority(ca)] };
+  const options = {
+    headersTimeout: SILENCE_MS,
+    bodyTimeout: SILENCE_MS,
+    connect: { ...tls, timeout: CONNECT_TIMEOUT_MS },
+  };
+  const proxied = new EnvHttpProxyAgent({ ...options, requestTls: tls });
+  const direct = new Agent(options);
+  return {
+    // A proxy has another loopback.
+    of: ({ host }: URL): Dispatcher => (isLoopback(host) ? direct : proxied),
     async [Symbol.asyncDispose](): Promise<void> {
       await Promise.all([proxied.destroy(), direct.destroy()]);
     },
