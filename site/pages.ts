@@ -54,7 +54,7 @@ export const linksOf = (markdown: string): string[] =>
     ([, href = '']) => href,
   );
 
-/** Returns the paths of files and folders to which pages link and which are no pages. */
+/** Returns the linked files and folders that have no page of their own. */
 export function linkedSources(): string[] {
   const found = pages().flatMap((page) =>
     linksOf(readFileSync(join(ROOT, page), 'utf8')).flatMap((href) => targetOf(page, href) ?? []),

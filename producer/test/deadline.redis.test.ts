@@ -1,4 +1,5 @@
 /** Tests deadlines from a machine whose clock is a day off: a deadline is a time of the farm's clock, which is the clock of Redis. */
+import { writeFile } from 'node:fs/promises';
 import { redisUrl, testConfig, testFarm } from '@swefarm/runs/test/farm.ts';
 import { newId } from '@swefarm/shared';
 import { shiftedClock, words } from '@swefarm/testkit';
@@ -56,4 +57,27 @@ test('a rollout from a machine a day behind is not over before it begins', async
   const left = await at.left();
   expect(left).toBeLessThanOrEqual(HALF_AN_HOUR);
   expect(left).toBeGreaterThan(HALF_AN_HOUR - 120_000);
+});
+
+test('a file gives a deadline as a span, a time or a number, and one that has passed is refused', async () => {
+  const at = await prepare('-1d');
+  const submit = async (deadline: unknown): Promise<Ran> => {
+    const path = `${at.output}.run.yaml`;
+    await writeFile(path, `deadline_at: ${JSON.stringify(deadline)}\n`);
+    return await at.run('submit', '--run-config', path);
+  };
+  const now = await at.farm.clock.ask();
+  for (const past of [now - 60_000, 7200, new Date(now - 60_000).toISOString()])
+    expect(await submit(past)).toMatchObject({ code: 2, stderr: expect.stringContaining('has passed') });
+  expect(await submit('soon')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('deadline_at: expected a time such as 30m'),
+  });
+  expect(await at.farm.runs.list()).toEqual([]);
+  for (const given of ['30m', now + HALF_AN_HOUR, new Date(now + HALF_AN_HOUR).toISOString()]) {
+    expect(await submit(given)).toMatchObject({ code: 0 });
+    expect(Math.abs((await at.left()) - HALF_AN_HOUR)).toBeLessThan(120_000);
+    const [run] = await at.farm.runs.list();
+    await at.farm.runs.remove(run?.run_id ?? '');
+  }
 });

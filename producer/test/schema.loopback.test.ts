@@ -88,11 +88,13 @@ function open(name: string, schema: string, text: string): string {
 const RIGHT = {
   config: 'redis_url: redis://farm:6379\nconcurrency: 16\nmax_memory_bytes: 8G\npolicy_api_key_origins: []\n',
   run: 'group_size: 4\nagent:\n  type: codex\n  step_limit: 50\npolicy:\n  urls: [http://localhost:8000/v1]\n  model: m\n  sampling: {temperature: 0.5}\n',
+  'nulls-of-run': 'group_size:\nagent:\nuntil:\npolicy:\ndeadline_at: 2h\n',
   prices: 'my-model: {prompt: 0.15, completion: 0.6}\n',
 };
 
 test.each(Object.entries(RIGHT))('the language server accepts a correct file: %s', async (name, text) => {
-  expect(await server.diagnosticsOf(open(`${name}.yaml`, name, text))).toEqual([]);
+  const schema = name.split('-').at(-1) ?? name;
+  expect(await server.diagnosticsOf(open(`${name}.yaml`, schema, text))).toEqual([]);
 });
 
 test.each([
@@ -100,6 +102,7 @@ test.each([
   ['config', 'log_level: loud\n', expect.stringContaining('2: Value is not accepted. Valid values: "trace"')],
   ['run', 'agent:\n  step_limits: 50\n', '3: Property step_limits is not allowed.'],
   ['run', 'agent:\n  step_limit: many\n', expect.stringContaining('3: Incorrect type.')],
+  ['run', 'kind: session\n', expect.stringContaining('Value is not accepted')],
   ['card', 'nmae: mine\n', expect.stringContaining('is not allowed')],
   ['prices', 'my-model: {prompt: 0.15}\n', expect.stringContaining('Missing property "completion"')],
 ])('the language server marks a mistake in a file: %s %j', async (name, text, message) => {

@@ -17,19 +17,35 @@ export function parseDeadline(text: string): number {
   throw new UsageError(`expected a time such as 30m, 2h or 2026-01-02T03:04Z, got "${text}"`);
 }
 
-/** Returns the record with the deadline of `--deadline` by the clock of Redis. Throws UsageError when the deadline has passed. */
+/** Returns milliseconds since the epoch for the `deadline_at` of a file: this number, or a text as of `--deadline`. Throws UsageError. */
+export function deadlineInFile(given: unknown): unknown {
+  if (typeof given !== 'string') return given;
+  try {
+    return parseDeadline(given);
+  } catch (error) {
+    throw new UsageError(`deadline_at: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/**
+ * Returns the record with its deadline by the clock of Redis. `given`: the text of `--deadline`, or the value of `deadline_at` in a file.
+ *
+ * @throws UsageError if the deadline has passed
+ */
 export async function withDeadline(
   record: RunRecord,
-  deadline: unknown,
+  given: unknown,
   { clock }: Pick<Farm, 'clock'>,
 ): Promise<RunRecord> {
-  if (deadline === undefined) return record;
+  if (record.deadline_at === null) return record;
   const now = await clock.ask();
-  const span = spanMs(String(deadline));
+  const span = typeof given === 'string' ? spanMs(given) : null;
   const at = span === null ? record.deadline_at : now + span;
-  if (at !== null && at <= now) {
+  if (at <= now) {
+    const form =
+      typeof given === 'string' ? '' : ' (a number is milliseconds since the epoch; a span is a text)';
     throw new UsageError(
-      `--deadline: "${deadline}" has passed: by the clock of Redis it is ${new Date(now).toISOString()}`,
+      `--deadline: "${given ?? at}" has passed: by the clock of Redis it is ${new Date(now).toISOString()}${form}`,
     );
   }
   return { ...record, deadline_at: at };

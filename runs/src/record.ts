@@ -15,6 +15,7 @@ import {
 } from '@swefarm/shared';
 import type { ZodError } from 'zod';
 import { agentSettings } from './agentsettings.ts';
+import { deadlineInFile } from './deadline.ts';
 import { flagKey, flagName, RUN_FLAGS, readFlag, SETTABLE, type SettableKeys } from './flags.ts';
 import { withSets } from './sets.ts';
 import { asTree, type SettingsTree } from './settingstree.ts';
@@ -88,6 +89,7 @@ export function recordFromSettings(
     needs: levelOf(agent, settings),
     ...Object.fromEntries(ownKeys.map((key) => [key, settings[key]])),
     group_size: settings.group_size ?? 1,
+    deadline_at: deadlineInFile(settings.deadline_at),
     format: 'swefarm-run-1',
     run_id: runId,
     created_at: new Date().toISOString(),

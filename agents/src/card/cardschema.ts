@@ -1,8 +1,7 @@
 /** The JSON Schema of a card, with which editors complete and check it: npm run docs:card. */
-import { AgentCard } from '@swefarm/shared';
-import { z } from 'zod';
+import { AgentCard, fileSchema } from '@swefarm/shared';
 
 export const cardSchema = (): string =>
-  `${JSON.stringify(z.toJSONSchema(AgentCard, { io: 'input' }), null, 2)}\n`;
+  `${JSON.stringify(fileSchema('Card of an agent', AgentCard), null, 2)}\n`;
 
 if (import.meta.main) process.stdout.write(cardSchema());

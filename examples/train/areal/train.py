@@ -1,11 +1,11 @@
 """Trains with AReaL over the farm of SWEFARM_GATEWAY_URL. usage: python train.py --config grpo.yaml [KEY=VALUE...]"""
 
-import json
 import sys
 
 from areal import PPOTrainer
 from areal.api.cli_args import GRPOConfig, load_expr_config
 from datasets import Dataset
+from swefarm.trainers.batch import rows_in
 
 WORKFLOW = "swefarm.trainers.areal.FarmWorkflow"
 SETTINGS = {"agent": {"action": "tool", "step_limit": 100, "time_limit": 3600}}
@@ -13,8 +13,7 @@ SETTINGS = {"agent": {"action": "tool", "step_limit": 100, "time_limit": 3600}}
 
 def instances(path):
     """Returns AReaL's dataset, whose rows name the instances of a file of the farm's rows."""
-    with open(path, encoding="utf8") as lines:
-        return Dataset.from_list([{"instance_id": json.loads(line)["instance_id"]} for line in lines])
+    return Dataset.from_list([{"instance_id": name} for name in rows_in(path)])
 
 
 def arguments(config, rows, kind, n):

@@ -4,7 +4,8 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 ROWS=$(mktemp)
-cat "$1" "$2" >"$ROWS"
+trap 'rm -f "$ROWS"' EXIT
+awk 1 "$1" "$2" >"$ROWS" # unlike cat, awk ends the last line of each file
 : "${HOST:?the address of this node}"
 export ROWS HOST
 options=(
@@ -25,4 +26,6 @@ options=(
   --vllm.num_engines 8 --vllm.enable_prefix_caching --vllm.gpu_memory_utilization 0.6
   --train.colocate_all --vllm.enable_sleep --ds.enable_sleep  # staleness 0
 )
-exec python3 -m openrlhf.cli.train_ppo_ray "${options[@]}" "${@:3}"
+python3 -m openrlhf.cli.train_ppo_ray "${options[@]}" "${@:3}" &
+trap 'kill "$!"' INT TERM
+wait "$!"

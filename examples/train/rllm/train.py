@@ -1,6 +1,5 @@
 """Trains with rLLM over the farm of SWEFARM_GATEWAY_URL. Environment: TRAIN, VERIFIED: files of the farm's rows. usage: python train.py"""
 
-import json
 import os
 
 import hydra
@@ -8,13 +7,9 @@ from rllm.data import Dataset
 from rllm.trainer.unified_trainer import AgentTrainer
 from swefarm import Farm
 from swefarm.trainers import rllm
+from swefarm.trainers.batch import rows_in
 
 SETTINGS = {"agent": {"action": "tool", "step_limit": 100, "time_limit": 3600}}
-
-
-def rows_in(path):
-    with open(path, encoding="utf8") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def instances(rows, split):
@@ -24,7 +19,7 @@ def instances(rows, split):
 
 @hydra.main(config_path=".", config_name="grpo", version_base=None)
 def main(config):
-    train, verified = rows_in(os.environ["TRAIN"]), rows_in(os.environ["VERIFIED"])
+    train, verified = (rows_in(os.environ[name]).values() for name in ("TRAIN", "VERIFIED"))
     run = Farm().run("swefarm-rllm", model=config.actor_rollout_ref.model.path, settings=SETTINGS)
     limits = {"max_prompt": config.rllm.data.max_prompt_length, "max_response": config.rllm.data.max_response_length}
     AgentTrainer(

@@ -1,12 +1,12 @@
 """Trains with tinker-cookbook 0.6.1 over the farm of SWEFARM_GATEWAY_URL. usage: python train.py TRAIN VERIFIED HOST"""
 
 import asyncio
-import json
 import sys
 
 import chz
 from swefarm import Farm
 from swefarm.trainers import tinker
+from swefarm.trainers.batch import rows_in
 from tinker_cookbook.rl import train
 from tinker_cookbook.rl.types import RLDatasetBuilder
 
@@ -16,11 +16,6 @@ GROUPS, SAMPLES, BATCHES = 32, 16, 200
 MAX_PROMPT, MAX_RESPONSE = 8192, 32_768
 
 
-def rows_in(path):
-    with open(path, encoding="utf8") as lines:
-        return [json.loads(line) for line in lines]
-
-
 @chz.chz
 class Instances(RLDatasetBuilder):
     train: str
@@ -28,7 +23,7 @@ class Instances(RLDatasetBuilder):
 
     async def __call__(self):
         """Returns the datasets of training and evaluation. With a fixed key, a resumed trainer gets the samples of its step again."""
-        rows, verified = rows_in(self.train), rows_in(self.verified)
+        rows, verified = ([*rows_in(path).values()] for path in (self.train, self.verified))
         whole = tinker.FarmDataset(verified, n=1, groups_per_batch=len(verified), batches=1)
         return tinker.FarmDataset(rows, n=SAMPLES, groups_per_batch=GROUPS, batches=BATCHES, key="train"), whole
 

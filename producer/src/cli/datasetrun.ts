@@ -1,6 +1,6 @@
 /** Steps that `rollout` and `submit` share: read the options of a run, check them on the farm, queue, collect and report. */
 import { weightWarnings } from '@swefarm/grading';
-import { forecastRun, rolloutIds, staleLimitWarning, withDeadline } from '@swefarm/runs';
+import { forecastRun, rolloutIds, runSettings, staleLimitWarning, withDeadline } from '@swefarm/runs';
 import type { Farm, ProducerConfig } from '@swefarm/shared';
 import type { Collected, Output, OutputRun } from '@swefarm/trajectories';
 import { parseSets, taggedPath } from '../collection/sets.ts';
@@ -60,6 +60,10 @@ export async function readDatasetRun<O extends DatasetRunValues>(
   return { o, again, config: producerConfig(o), stored };
 }
 
+/** Returns the deadline as it was given, because a span counts from the clock of Redis. */
+const deadlineOf = ({ run, runConfig }: PrepareValues): unknown =>
+  run.deadline ?? runSettings({ flags: {}, configFile: runConfig }).deadline_at;
+
 /**
  * Sets the deadline of a new run by the farm's clock and its forecast, tries the endpoints and stores the API key.
  *
@@ -75,7 +79,7 @@ export async function checkOnFarm(
   const known = isNew ? await farm.history.read(prepared.record.agent, instances) : undefined;
   const record = known
     ? {
-        ...(await withDeadline(prepared.record, o.run.deadline, farm)),
+        ...(await withDeadline(prepared.record, deadlineOf(o), farm)),
         forecast: await forecastRun(farm, prepared.record, instances, known),
       }
     : prepared.record;

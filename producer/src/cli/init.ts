@@ -43,7 +43,10 @@ export const init = command({
     const { draining: signal } = listenForStop();
     const answered = process.stdin.isTTY ? await asked(flags, signal) : flags;
     const usage = `swefarm rollout --dataset rows.jsonl --run-config ${quoted(output)} --output results.jsonl`;
-    const rendered = renderRunFile(runSettings({ flags: answered }), RUN_FLAGS, usage);
+    // A span counts from the start of a run.
+    const { deadline } = answered;
+    const settings = { ...runSettings({ flags: answered }), ...(deadline && { deadline_at: deadline }) };
+    const rendered = renderRunFile(settings, RUN_FLAGS, usage);
     requireUsable(rendered, output);
     write(output, rendered, force);
     printStatus(`swefarm: wrote ${output}\nnext: ${usage}`);

@@ -49,7 +49,7 @@ export function manPage(page: CommandPage, edition: Edition, all: readonly Comma
 const section = (title: string, lines: readonly string[]): string[] =>
   lines.length === 0 ? [] : [`.SH ${title}`, ...lines];
 
-/** Returns a tagged paragraph. man(7) refuses an empty one. */
+/** Returns a tagged paragraph. An empty help text becomes 'See above.', because man(7) rejects a tag without text. */
 const entry = (tag: string, help: string): string[] => ['.TP', `.B ${text(tag)}`, text(help || 'See above.')];
 
 function synopsis({ options, arguments: given, commands }: CommandPage): string {

@@ -8,6 +8,7 @@ export function renderRunFile(settings: SettingsTree, flags: readonly Flag[], us
   return [
     `# Run configuration of swefarm, for: ${usage}`,
     '# A flag of a command wins over this file. A line that begins with # and a setting shows its default.',
+    '# (not set): the setting has no default; a value on such a line is an example.',
     ...sectionLines(settings, flags, 0).lines,
     '',
   ].join('\n');
@@ -25,7 +26,7 @@ function sectionLines(settings: SettingsTree, flags: readonly Flag[], depth: num
     const below = isLeaf
       ? { lines: [], isSet: value !== undefined }
       : sectionLines((value ?? {}) as SettingsTree, own, depth + 1);
-    const shown = isLeaf ? ` ${JSON.stringify(value ?? flag.default ?? null)}` : '';
+    const shown = isLeaf ? shownValue(flag, value) : '';
     return {
       isSet: below.isSet,
       lines: [
@@ -38,6 +39,14 @@ function sectionLines(settings: SettingsTree, flags: readonly Flag[], depth: num
   });
   return { lines: sections.flatMap(({ lines }) => lines), isSet: sections.some(({ isSet }) => isSet) };
 }
+
+/** Examples of settings without a default whose form in a file differs from that of the flag. */
+const EXAMPLES: Readonly<Record<string, string>> = { 'until.curriculum.band': ' [0.2, 0.8]' };
+
+const shownValue = (flag: Flag, value: unknown): string =>
+  value === undefined && flag.default === undefined
+    ? `${EXAMPLES[flag.path.join('.')] ?? ''} # (not set)`
+    : ` ${JSON.stringify(value ?? flag.default)}`;
 
 const helpOf = ({ help, choices }: Flag): string =>
   choices === undefined ? help : `${help} (choices: ${choices.join(', ')})`;

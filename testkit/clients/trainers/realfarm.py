@@ -115,7 +115,7 @@ class RealFarm:
 
 
 def check(test: unittest.TestCase, drive: "contract.Drive", name: str, std: bool) -> None:
-    """Plays two steps with an update of the weights between. The farm must play each rollout once, and the trainer must get each once."""
+    """Plays two steps with an update of the weights between. Fails unless the farm plays each rollout exactly once and the trainer receives each sample exactly once."""
     farm = RealFarm()
     try:
         for step in (1, 2):
