@@ -31,7 +31,7 @@ function uncommented(lines: readonly string[], at: number): string {
   return own.join('\n');
 }
 
-test('each line of a generated file is a valid setting without its mark, except those that are not set', () => {
+test('each commented line of a generated file is a valid setting, except lines "not set"', () => {
   const lines = renderRunFile(RUN, RUN_FLAGS, 'usage').split('\n');
   const settings = lines.flatMap((line, at) => (/^# *\w+:(?!.*\(not set\)$)/.test(line) ? [at] : []));
   expect(settings.length).toBeGreaterThan(60);
