@@ -36,6 +36,10 @@ const TYPED: readonly [before: string, after: string][] = [
   ['swefarm report --output results-1', 'swefarm report --output results-1.jsonl '],
   ['swefarm dataset fetch --output-dir results', 'swefarm dataset fetch --output-dir results-dir/'],
   ['swefarm completion fi', 'swefarm completion fish '],
+  ['swefarm compare results-1', 'swefarm compare results-1.jsonl '],
+  ['swefarm compare a.jsonl results-1', 'swefarm compare a.jsonl results-1.jsonl '],
+  ['swefarm man repo', 'swefarm man report '],
+  ['swefarm help repo', 'swefarm help report '],
   ['swefarm report --seed results-1', 'swefarm report --seed results-1'],
 ];
 

@@ -6,7 +6,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { bashCompletion } from '../manual/bash.ts';
 import { fishCompletion } from '../manual/fish.ts';
 import { manPage, pageName } from '../manual/manpage.ts';
-import { pageOf, withPagesBelow } from '../manual/page.ts';
+import { pageOf, withNamesCompleted, withPagesBelow } from '../manual/page.ts';
 import { zshCompletion } from '../manual/zsh.ts';
 import { choice, command, type Declaration, parsed, required, text, textBelow } from './declare.ts';
 import { print, printStatus } from './terminal.ts';
@@ -27,7 +27,8 @@ The scripts complete commands, options, choices and files. Where they belong:
   fish  ~/.config/fish/completions/swefarm.fish
 `,
     async run(_, { shell }) {
-      await print(SHELLS[shell](pageOf(await withAll(new Command('swefarm')), textBelow)).trimEnd());
+      const program = pageOf(await withAll(new Command('swefarm')), textBelow);
+      await print(SHELLS[shell](withNamesCompleted(program)).trimEnd());
     },
   });
 

@@ -54,6 +54,18 @@ export function pageOf(command: Command, textBelow: TextBelow, above: readonly s
   };
 }
 
+/** Returns the page of a program with the names of its commands as completions of `man`, and with a page of commander's `help`. */
+export function withNamesCompleted(program: CommandPage): CommandPage {
+  const completes = { words: program.commands.map(({ words }) => words.at(-1) ?? '') };
+  const name: ArgumentEntry = { syntax: '[command]', help: '', isRepeatable: false, completes };
+  const words = [...program.words, 'help'];
+  const rest = { arguments: [name], options: [], commands: [], example: null, notes: '' };
+  const commands = program.commands.map((page) =>
+    page.words.at(-1) === 'man' ? { ...page, arguments: [name] } : page,
+  );
+  return { ...program, commands: [...commands, { words, summary: 'print the help of a command', ...rest }] };
+}
+
 /** Returns a page and all pages below it. */
 export const withPagesBelow = (page: CommandPage): CommandPage[] => [
   page,
@@ -102,7 +114,7 @@ function helpText({ description, argChoices, defaultValue }: Option): string {
 
 /** Names of values that can be paths. `swefarm show` reads its rollout from a line of a file. */
 const FILES = new Set(
-  'file files path paths output outputs results cards card config rollout rollout@turn dataset agent agents source'.split(
+  'file files path paths output outputs results cards card config other rollout rollout@turn dataset agent agents source'.split(
     ' ',
   ),
 );

@@ -90,6 +90,9 @@ bench.run("rLLM: AgentFlowEngine, groups, GRPO", drive, resumes=False, std=False
 
 with initialize_config_dir(str(bench.RECIPES / "rllm"), version_base=None):
     config = compose("grpo")
+base = OmegaConf.load(f"{sys.argv[1]}/rllm/trainer/config/rllm/base.yaml")
+OmegaConf.set_struct(base, True)
+OmegaConf.merge(base, OmegaConf.load(bench.RECIPES / "rllm" / "grpo.yaml").rllm)  # fails for a key that rLLM does not have
 OmegaConf.set_struct(config, False)
 sync_config(config)
 sizes = {"groups": config.data.train_batch_size, "samples": config.actor_rollout_ref.rollout.n}
